@@ -1,17 +1,21 @@
 #include "notifier/commands.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <future>
 #include <iostream>
+#include <memory>
 
 #include "base/file.hpp"
 #include "base/quantities.hpp"
 #include "common/client.hpp"
 #include "common/format.hpp"
+#include "common/notifier_health.hpp"
 #include "notifier/notifier.hpp"
 #include "notifier/rule_engine.hpp"
 #include "notifier/rules_file.hpp"
@@ -28,6 +32,34 @@ void request_meta_view(common::DaemonAddresses& addresses) {
   for (common::DaemonAddress& address : addresses) address.endpoint.path += "?view=meta";
 }
 
+// The page of a daemon that does not state its address: where the daemon is reached. Empty: unknown.
+std::string page_of(const common::DaemonAddresses& addresses) {
+  for (const common::DaemonAddress& each : addresses) {
+    const bool is_guess = each.address_source.starts_with("the default");
+    if (each.endpoint.is_unix() || !each.unusable.empty() || is_guess) continue;
+    return (each.endpoint.tls ? "https://" : "http://") + each.endpoint.authority() + "/";
+  }
+  return {};
+}
+
+bool has_terminal() { return static_cast<bool>(Fd(::open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY))); }
+
+// Whether the program ends with its terminal, which sends the same signal as who wants it to reload.
+bool ends_with_terminal() {
+  struct sigaction action {};
+  const bool is_ignored = ::sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+  return has_terminal() && !is_ignored;  // nohup
+}
+
+// Prints the problems of rules that are not taken over and returns them in one line.
+std::string report_problems(const std::vector<Problem>& problems) {
+  for (const Problem& each : problems) print_message(safe_text(each.text()));
+  print_message("the rules are not reloaded: the earlier ones stay in use");
+  std::string why = problems.front().text();
+  if (problems.size() > 1) why += " (and " + std::to_string(problems.size() - 1) + " more)";
+  return why;
+}
+
 struct SinkProblem {
   std::string sink, why;
   bool fatal;  // the sink is unusable
@@ -37,10 +69,7 @@ struct SinkProblem {
 std::vector<SinkProblem> check_sinks(const Rules& rules) {
   std::vector<SinkProblem> problems;
   for (const auto& [name, sink] : rules.sinks) {
-    const bool used = std::any_of(rules.rules.begin(), rules.rules.end(), [&](const Rule& rule) {
-      return std::find(rule.sinks.begin(), rule.sinks.end(), name) != rule.sinks.end();
-    });
-    if (!used) {
+    if (!rules.is_used(name)) {
       if (sink.line > 0) problems.push_back({name, "no rule uses it", false});
       continue;
     }
@@ -80,6 +109,13 @@ void print_json(const ReadRules& read, const std::vector<SinkProblem>& problems)
     writer.begin_object().member("name", rule.name).member("file", rule.file).member("line", rule.line);
     writer.array_member("on", rule.on).array_member("sinks", rule.sinks);
     writer.member("view", rule.view == View::full ? "full" : "meta");
+    if (!rule.escalations.empty())
+      writer.key("escalate").array(rule.escalations, [&](const Escalation& each) {
+        writer.begin_object()
+            .member("after_ms", each.after_ms)
+            .array_member("sinks", each.sinks)
+            .end_object();
+      });
     writer.member("description", explain(rule, read.rules)).end_object();
   });
   writer.end_object();
@@ -99,7 +135,7 @@ int run_command(const Options& options) {
     print_message("the rules have errors; `earshot-notify check` validates them without starting");
     return exit_usage;
   }
-  const Rules rules = std::move(read.rules);
+  auto rules = std::make_unique<const Rules>(std::move(read.rules));
   const StatePaths paths{notifier_directory(options)};
   if (const std::string why = make_private_directory(paths.directory); !why.empty()) {
     print_message("cannot create " + safe_text(why));
@@ -117,7 +153,23 @@ int run_command(const Options& options) {
   }
   remove_unfinished_files(paths.directory);
   common::Client client;
-  Notifier notifier(rules, options.daemon, client, paths, options.verbose);
+  const auto start = [&] {
+    return std::make_unique<Notifier>(*rules, options.daemon, client, paths, options.verbose);
+  };
+  std::unique_ptr<Notifier> notifier;
+  std::unique_ptr<const Rules> new_rules;
+  const bool had_terminal = ends_with_terminal();
+  client.handle_hangup([&] {
+    if (had_terminal && !has_terminal()) {  // it was closed
+      std::raise(SIGTERM);
+      return;
+    }
+    ReadRules again = load_rules(options.rules);
+    if (!again.problems.empty()) return notifier->report_bad_rules(report_problems(again.problems));
+    new_rules = std::make_unique<const Rules>(std::move(again.rules));
+    client.interrupt();  // the daemon is asked for other events, and perhaps in another view
+  });
+  notifier = start();
   common::Backoff backoff;
   std::string last_message;
   const auto print_once = [&](const std::string& text) {  // failed attempts are reported once
@@ -125,6 +177,12 @@ int run_command(const Options& options) {
     last_message = text;
   };
   while (true) {
+    if (new_rules) {
+      notifier.reset();  // saves its state, from which the next one continues
+      rules = std::move(new_rules);
+      notifier = start();
+      print_once("reloaded the rules");
+    }
     // On each attempt, as a restarted daemon may have another address and token.
     auto found = common::find_daemon(options.daemon);
     if (const auto* why = std::get_if<std::string>(&found)) {
@@ -134,23 +192,25 @@ int run_command(const Options& options) {
       continue;
     }
     common::DaemonAddresses addresses = std::get<common::DaemonAddresses>(std::move(found));
-    if (!rules.wants_text()) request_meta_view(addresses);
+    notifier->set_page(page_of(addresses));
+    if (!rules->wants_text()) request_meta_view(addresses);
     bool is_open = false, is_live = false;
     common::Handlers handlers;
     handlers.on_open = [&] {
       is_open = true;
-      client.send(notifier.begin());
+      client.send(notifier->begin());
     };
     handlers.on_frame = [&](std::string_view json) {
-      notifier.receive(json);
+      notifier->receive(json);
       return true;
     };
     handlers.on_idle = [&] {
-      notifier.process();
-      if (!is_live && notifier.live()) print_once("listening to the daemon");
-      is_live = is_live || notifier.live();
+      notifier->process();
+      if (!is_live && notifier->live()) print_once("listening to the daemon");
+      is_live = is_live || notifier->live();
     };
     const common::ConnectResult result = client.run_any(addresses, handlers);
+    if (new_rules) continue;
     if (result.last().end_reason == common::EndReason::stopped) return exit_ok;
     if (is_open) {
       backoff.reset();
@@ -197,9 +257,10 @@ namespace {
 
 constexpr std::size_t event_bytes_max = 1 << 20;
 
-// The session frame of the sample events.
+// The daemon and the session of the sample events.
+constexpr const char* sample_welcome = R"({"type":"welcome","host":"here","url":"http://127.0.0.1:7717/"})";
 constexpr const char* sample_session =
-    R"({"type":"session","host":"here","session":"5a3b1e00-0000-4000-8000-000000000001","directory":"-home-ada-lighthouse","project":"/home/ada/lighthouse","title":"Repair the fog signal","model":"a-model","git_branch":"main","tools":[{"call":"toolu_1","tool":"Bash"}],"usage":{"cost_usd":6.4}})";
+    R"({"type":"session","host":"here","session":"5a3b1e00-0000-4000-8000-000000000001","directory":"-home-ada-lighthouse","project":"/home/ada/lighthouse","title":"Repair the fog signal","model":"a-model","git_branch":"main","tools":[{"call":"toolu_1","tool":"Bash"}],"usage":{"context":120000,"context_window":200000,"cost_usd":6.4}})";
 
 struct Sample {
   std::string_view name;
@@ -220,6 +281,8 @@ constexpr Sample samples[] = {
      R"("turn":3,"outcome":"completed","stop_reason":"end_turn","duration_ms":95000,"tools":7,"usage":{"input":20,"output":900,"cache_read":0,"cache_write":0})"},
     {"turn.failed", "turn.finished",
      R"("turn":3,"outcome":"failed","duration_ms":12000,"tools":2,"usage":{"input":20,"output":0,"cache_read":0,"cache_write":0})"},
+    {"limits.updated", "limits.updated",
+     R"("turn":3,"limit":"codex","plan":"plus","windows":[{"name":"primary","used_percent":92.5,"window_minutes":300}])"},
     {"api.failed", "api.failed", R"("turn":3,"fatal":true,"status":529,"error":"Overloaded")"},
     {"tool.invoked", "tool.invoked",
      R"("turn":3,"call":"toolu_1","tool":"Bash","input":{"command":"make soak"},"message":"msg_1")"},
@@ -230,7 +293,7 @@ constexpr Sample samples[] = {
     {"task.finished", "task.finished",
      R"("turn":3,"task":"b1","outcome":"completed","summary":"the soak is over")"},
     {"usage.updated", "usage.updated",
-     R"("turn":3,"message":"msg_1","total":{"input":20,"output":900,"cache_read":0,"cache_write":0},"cost_usd":6.4)"},
+     R"("turn":3,"message":"msg_1","model":"a-model","input":20,"output":900,"cache_read":170000,"cache_write":800,"total":{"input":20,"output":900,"cache_read":170000,"cache_write":800},"cost_usd":6.4)"},
     {"message.added", "message.added",
      R"("turn":3,"role":"assistant","kind":"text","text":"The index is added.","message":"msg_1")"},
     {"compaction.finished", "compaction.finished",
@@ -278,16 +341,26 @@ std::string read_frame(const std::string& event) {
 Delivery send(const Sink& sink, const Notice& notice) {
   std::promise<Delivery> result;
   const auto on_done = [&](const std::string&, const Delivery& delivery) { result.set_value(delivery); };
-  Sinks sinks({on_done, [] {}, [](const ShownNotices&) {}, [](const std::string&) {}}, {});
+  const auto on_action = [](const ShownNotices::Entry&) {};
+  Sinks sinks({.on_done = on_done,
+               .on_clicked = on_action,
+               .on_focus = on_action,
+               .on_shown = [](const ShownNotices&) {}},
+              {});
   sinks.send(sink, {notice, sink.name});
   return result.get_future().get();
 }
 
 // What would go out, with secrets as dots.
 std::string preview(const Sink& sink, const Notice& notice) {
-  if (sink.kind == SinkKind::desktop)
-    return "a notice of urgency " + std::string(urgency_name(notice.urgency)) + ":\n      " + notice.title +
-           "\n      " + notice.body + "\n";
+  if (sink.kind == SinkKind::desktop) {
+    std::string text = "a notice of urgency " + std::string(urgency_name(notice.urgency)) + ":";
+    for (const std::string& part : {notice.title, notice.body, notice.link}) {
+      for (std::size_t at = 0; at < part.size(); at = std::min(part.find('\n', at), part.size()) + 1)
+        text += "\n      " + part.substr(at, std::min(part.find('\n', at), part.size()) - at);
+    }
+    return text + "\n";
+  }
   if (sink.kind == SinkKind::bell) return "BEL, to " + (sink.tty.empty() ? "the terminal" : sink.tty) + "\n";
   if (sink.kind == SinkKind::command) {
     std::string text = "runs";
@@ -313,6 +386,15 @@ std::string preview(const Sink& sink, const Notice& notice) {
 
 }  // namespace
 
+std::string sample_words() {
+  std::string words;
+  for (const Sample& each : samples) {
+    words += each.name;
+    words += '\n';
+  }
+  return words;
+}
+
 int test_command(const Options& options) {
   const ReadRules read = load_rules(options.rules);
   for (const Problem& each : read.problems) print_message(safe_text(each.text()));
@@ -328,7 +410,9 @@ int test_command(const Options& options) {
     return exit_usage;
   }
   SessionCache session_cache;
-  if (const auto session_frame = session_parser.parse(sample_session)) session_cache.update(*session_frame);
+  for (const char* const sample : {sample_welcome, sample_session}) {
+    if (const auto sample_frame = session_parser.parse(sample)) session_cache.update(*sample_frame);
+  }
   session_cache.update(*frame);
   const EventContext context = session_cache.event_context(*frame, json, now_ms());
   bool all_sent = true;
@@ -349,18 +433,22 @@ int test_command(const Options& options) {
     } else {
       std::cout << rule.name << ": yes\n";
     }
-    for (const std::string& name : rule.sinks) {
+    const auto show = [&](const std::string& name, std::int64_t hold, std::string_view when) {
       const Sink* const sink = read.rules.sink(name);
-      if (sink == nullptr) continue;
-      const std::int64_t hold = rule.hold_ms_for(*sink);
+      if (sink == nullptr) return;
+      if (hold < 0) hold = rule.hold_ms_for(*sink);
       if (!options.json)
         std::cout << "  " << name
-                  << (hold > 0 ? " after " + duration_literal(common::Ms(hold)) : " immediately") << ": "
-                  << preview(*sink, notice);
-      if (!options.send) continue;
+                  << (hold > 0 ? " after " + duration_literal(common::Ms(hold)) : " immediately") << when
+                  << ": " << preview(*sink, notice);
+      if (!options.send) return;
       const Delivery delivery = send(*sink, notice);
       all_sent = all_sent && delivery.done;
       print_message(name + ": " + (delivery.done ? "sent" : "not sent: " + safe_text(delivery.why)));
+    };
+    for (const std::string& name : rule.sinks) show(name, -1, "");
+    for (const Escalation& step : rule.escalations) {
+      for (const std::string& name : step.sinks) show(name, step.after_ms, " without an answer");
     }
   }
   if (matched == 0 && !options.json) std::cout << "No rule matches.\n";
@@ -368,6 +456,38 @@ int test_command(const Options& options) {
 }
 
 // --- `earshot-notify why`
+
+namespace {
+
+std::string describe(const common::SinkHealth& sink) {
+  std::string text = sink.sent_ms == 0 ? "nothing sent yet"
+                                       : "sent " + format_local_clock(sink.sent_ms) +
+                                             (sink.answer.empty() ? "" : ": " + sink.answer);
+  if (sink.failures > 0)
+    text += "; " + common::plural(static_cast<std::uint64_t>(sink.failures), "attempt") +
+            " failed since, the last " + format_local_clock(sink.failed_ms) + ": " + sink.why;
+  if (sink.next_ms > 0) text += "; next try " + format_local_clock(sink.next_ms);
+  return text;
+}
+
+void print_health(const common::NotifierHealth& health, bool json) {
+  if (json) {
+    std::string out;
+    JsonWriter writer(out);
+    writer.begin_object();
+    common::write_health(writer, health);
+    writer.end_object();
+    std::cout << to_display_json(out) << "\n";
+    return;
+  }
+  if (!health.sinks.empty()) std::cout << "\nSinks\n";
+  for (const auto& [name, sink] : health.sinks)
+    std::cout << "  " << safe_text(name + ": " + describe(sink)) << "\n";
+  if (!health.rules_problem.empty())
+    std::cout << "\nThe rules were not reloaded: " << safe_text(health.rules_problem) << "\n";
+}
+
+}  // namespace
 
 int why_command(const Options& options) {
   const StatePaths paths{notifier_directory(options)};
@@ -394,8 +514,12 @@ int why_command(const Options& options) {
       text += " · " + std::string(common::short_id(fields->text("session")));
     if (!fields->text("title").empty()) text += " “" + std::string(fields->text("title")) + "”";
     if (!fields->text("why").empty()) text += " — " + std::string(fields->text("why"));
+    if (const std::int64_t next_ms = fields->integer("next_ms").value_or(0); next_ms > 0)
+      text += "; next try " + format_local_clock(next_ms);
     std::cout << safe_text(text) << "\n";
   }
+  common::NotifierHealth health;
+  if (common::read_notifier_health(paths.directory, health)) print_health(health, options.json);
   return exit_ok;
 }
 

@@ -26,6 +26,8 @@ int run_command(const Options& options);
 int check_command(const Options& options);
 /// Shows what the rules would send; with `send`, sends it.
 int test_command(const Options& options);
+/// The events that `test` has samples of, for completions: a line each.
+std::string sample_words();
 /// Prints the last decisions, from the journal.
 int why_command(const Options& options);
 

@@ -26,7 +26,8 @@ void write_engine(JsonWriter& writer, const EngineState& engine) {
     writer.begin_object().member("id", each.first).member("at_ms", each.second).end_object();
   });
   writer.key("held").array(engine.held, [&](const EngineState::Held& each) {
-    writer.begin_object().member("due_ms", each.due_ms).member("is_grouped", each.is_grouped).key("notice");
+    writer.begin_object().member("due_ms", each.due_ms).member("is_grouped", each.is_grouped);
+    writer.member("is_escalation", each.is_escalation).key("notice");
     write_notice(writer, each.notice);
     writer.end_object();
   });
@@ -44,7 +45,8 @@ EngineState parse_engine(const common::Fields& fields) {
     engine.handled.emplace(each.text("id"), time_of(each, "at_ms"));
   for (const common::Fields& each : fields.objects("held")) {
     if (auto notice = parse_notice(each.object("notice")))
-      engine.held.push_back({std::move(*notice), time_of(each, "due_ms"), each.flag("is_grouped")});
+      engine.held.push_back(
+          {std::move(*notice), time_of(each, "due_ms"), each.flag("is_grouped"), each.flag("is_escalation")});
   }
   for (const common::Fields& each : fields.objects("open")) {
     if (auto notice = parse_notice(each)) engine.open.push_back(std::move(*notice));
@@ -57,7 +59,7 @@ EngineState parse_engine(const common::Fields& fields) {
 }  // namespace
 
 std::string DeliveryQueue::load(SavedState& state, std::int64_t now_ms) {
-  const PrivateFile file = read_private_file(path_, file_bytes_max);
+  const PrivateFile file = read_private_file(path_, common::NotifierHealth::file_bytes_max);
   if (!file.text) return file.error;
   common::FrameParser parser;
   const auto fields = parser.parse(*file.text);
@@ -71,7 +73,11 @@ std::string DeliveryQueue::load(SavedState& state, std::int64_t now_ms) {
   state.shown.server = fields->text("bus");
   for (const common::Fields& each : fields->objects("shown"))
     state.shown.entries.push_back({std::string(each.text("slot")), std::string(each.text("notice")),
-                                   static_cast<std::uint32_t>(each.count("id"))});
+                                   static_cast<std::uint32_t>(each.count("id")),
+                                   std::string(each.text("link")), std::string(each.text("session"))});
+  health_ = common::parse_notifier_health(*fields);
+  health_.rules_problem.clear();  // these rules are used
+  std::erase_if(health_.sinks, [&](const auto& each) { return rules_.sink(each.first) == nullptr; });
   for (const common::Fields& each : fields->objects("queue")) {
     auto notice = parse_notice(each.object("notice"));
     if (!notice || each.text("sink").empty()) continue;
@@ -109,8 +115,10 @@ std::string DeliveryQueue::save(const EngineState& engine, const SavedState::Cur
   writer.member_if_any("bus", shown.server);
   writer.key("shown").array(shown.entries, [&](const ShownNotices::Entry& each) {
     writer.begin_object().member("slot", each.slot).member("notice", each.notice);
-    writer.member("id", each.id).end_object();
+    writer.member("id", each.id).member_if_any("link", each.link).member_if_any("session", each.session);
+    writer.end_object();
   });
+  common::write_health(writer, health());
   writer.end_object();
   return write_private_file(path_, out);
 }
@@ -120,9 +128,45 @@ bool DeliveryQueue::can_retract(const Entry& entry) const {
   return sink != nullptr && sink->can_retract();
 }
 
-void DeliveryQueue::add_event(Event::What what, const QueuedNotice& queued, std::string why) {
+void DeliveryQueue::add_event(Event::What what, const QueuedNotice& queued, std::string why,
+                              std::int64_t next_ms) {
   changed_ = true;
-  events_.push_back({what, queued, std::move(why)});
+  events_.push_back({what, queued, std::move(why), next_ms});
+}
+
+void DeliveryQueue::update_health(const std::string& name, const Delivery& delivery, std::int64_t now_ms) {
+  common::SinkHealth& sink = health_.sinks[name];
+  if (delivery.done) {
+    sink.sent_ms = now_ms;
+    sink.answer = delivery.answer;
+    sink.failures = 0;
+    if (std::exchange(sink.is_reported, false)) failing_.push_back({name, {}, false});
+    return;
+  }
+  sink.failed_ms = now_ms;
+  sink.why = delivery.why;
+  ++sink.failures;
+  if (!sink.is_failing() || std::exchange(sink.is_reported, true)) return;
+  failing_.push_back({name, delivery.why, true});
+}
+
+common::NotifierHealth DeliveryQueue::health() const {
+  common::NotifierHealth health = health_;
+  for (const Entry& each : notices_) {
+    const auto sink = health.sinks.find(each.queued.sink);
+    if (sink == health.sinks.end() || each.in_flight) continue;
+    std::int64_t due_ms = each.due_ms;
+    if (const auto paused = paused_until_.find(each.queued.sink); paused != paused_until_.end())
+      due_ms = std::max(due_ms, paused->second);
+    std::int64_t& next_ms = sink->second.next_ms;
+    if (next_ms == 0 || due_ms < next_ms) next_ms = due_ms;
+  }
+  return health;
+}
+
+void DeliveryQueue::set_rules_problem(std::string why) {
+  changed_ = changed_ || why != health_.rules_problem;
+  health_.rules_problem = std::move(why);
 }
 
 void DeliveryQueue::add(const Notice& notice, std::int64_t now_ms) {
@@ -191,8 +235,14 @@ void DeliveryQueue::report(const std::string& key, const Delivery& delivery, std
   });
   if (found == notices_.end()) return;
   QueuedNotice& queued = found->queued;
+  if (queued.notice.is_report() && !delivery.done) {  // there may be no desktop: `earshot doctor` reports it
+    changed_ = true;
+    notices_.erase(found);
+    return;
+  }
+  update_health(queued.sink, delivery, now_ms);
   if (delivery.done) {
-    add_event(Event::What::sent, queued, {});
+    add_event(Event::What::sent, queued, delivery.answer);
     notices_.erase(found);
     return;
   }
@@ -211,7 +261,7 @@ void DeliveryQueue::report(const std::string& key, const Delivery& delivery, std
   const std::int64_t requested_ms = std::min(delivery.retry_after_ms, retry_after_ms_max);
   if (requested_ms > 0) paused_until_[queued.sink] = now_ms + requested_ms;
   found->due_ms = now_ms + std::max(requested_ms, backoff_ms(queued.attempts));
-  add_event(Event::What::failed, queued, delivery.why);
+  add_event(Event::What::failed, queued, delivery.why, found->due_ms);
 }
 
 void DeliveryQueue::withdraw(const std::string& notice, const std::vector<std::string>& sinks) {

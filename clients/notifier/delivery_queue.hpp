@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/notifier_health.hpp"
 #include "notifier/rule_engine.hpp"
 #include "notifier/sinks/sinks.hpp"
 
@@ -33,7 +34,6 @@ class DeliveryQueue {
   static constexpr std::int64_t backoff_first_ms = 1000;
   static constexpr std::int64_t backoff_max_ms = 5 * 60 * 1000;
   static constexpr std::int64_t retry_after_ms_max = 3600LL * 1000;  // longer requests are cut to this
-  static constexpr std::size_t file_bytes_max = 64 << 20;            // a larger file is ignored
 
   /// `rules` must outlive the queue. `path` is the state file's.
   DeliveryQueue(const Rules& rules, std::string path, unsigned seed)
@@ -57,12 +57,23 @@ class DeliveryQueue {
   /// Drops the deliveries of an answered notice that did not start yet.
   void withdraw(const std::string& notice, const std::vector<std::string>& sinks);
   std::optional<std::int64_t> next_ms(std::int64_t now_ms) const;
+  /// How deliveries to each sink went, with the times of the next attempts.
+  common::NotifierHealth health() const;
+  /// Why the rules of a reload are not used, for the state file.
+  void set_rules_problem(std::string why);
+  struct Failing {
+    std::string sink, why;
+    bool is_failing = false;  // false: it was reported, and works again
+  };
+  /// The sinks that began to fail or work again since the last call.
+  std::vector<Failing> take_failing() { return std::exchange(failing_, {}); }
   std::size_t size() const { return notices_.size(); }
 
   struct Event {
     enum class What { sent, failed, dead, withdrawn } what;
     QueuedNotice queued;
-    std::string why;
+    std::string why;           // or the receiver's answer
+    std::int64_t next_ms = 0;  // the next attempt; 0: none
   };
   std::vector<Event> take_events() { return std::exchange(events_, {}); }
 
@@ -72,7 +83,8 @@ class DeliveryQueue {
     std::int64_t due_ms = 0;
     bool in_flight = false;
   };
-  void add_event(Event::What what, const QueuedNotice& queued, std::string why);
+  void add_event(Event::What what, const QueuedNotice& queued, std::string why, std::int64_t next_ms = 0);
+  void update_health(const std::string& sink, const Delivery& delivery, std::int64_t now_ms);
   std::int64_t backoff_ms(int attempts);
   bool can_retract(const Entry& entry) const;
 
@@ -82,6 +94,8 @@ class DeliveryQueue {
   std::deque<Entry> notices_;                         // oldest first
   std::map<std::string, std::int64_t> paused_until_;  // sink → time, after Retry-After
   std::vector<Event> events_;
+  common::NotifierHealth health_;  // without the times of the next attempts
+  std::vector<Failing> failing_;
   bool changed_ = false;
 };
 

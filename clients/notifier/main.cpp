@@ -4,6 +4,7 @@
 #include <iostream>
 #include <stdexcept>
 
+#include "common/completions.hpp"
 #include "common/format.hpp"
 #include "notifier/commands.hpp"
 #include "version/version.hpp"
@@ -21,7 +22,9 @@ constexpr const char* examples =
     "  earshot-notify test permission            show what a permission request would send\n"
     "  earshot-notify test permission --send     send it\n"
     "  earshot tail --json | grep -m1 turn.finished | earshot-notify test -\n"
-    "  earshot-notify why                        show recent decisions and their reasons\n"
+    "  earshot-notify why                        show recent decisions and deliveries\n"
+    "\n"
+    "SIGHUP makes it read the rules again.\n"
     "\n"
     "The rules file is $XDG_CONFIG_HOME/earshot/notify.toml (~/.config/earshot/notify.toml): `man "
     "earshot-notify`.\n"
@@ -35,14 +38,12 @@ int misused(const std::string& why) {
   return exit_usage;
 }
 
-}  // namespace
+struct Commands {
+  CLI::App *check = nullptr, *test = nullptr, *why = nullptr, *completions = nullptr;
+  std::function<void()> print_completions;
+};
 
-int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
-  common::set_program_name("earshot-notify");
-  Options options;
-  CLI::App app("Notifies you when a coding agent needs you: on the desktop, on your phone, in a channel.",
-               "earshot-notify");
+Commands add_commands(CLI::App& app, Options& options) {
   app.set_version_flag("--version", "earshot-notify " + version_text(), "print the version");
   app.set_help_flag("-h,--help", "print this help");
   app.require_subcommand(0, 1);
@@ -52,12 +53,6 @@ int main(int argc, char** argv) {
     command.add_option("--rules", options.rules, "the rules file (default: ~/.config/earshot/notify.toml)")
         ->type_name("FILE");
   };
-  const auto add_state = [&](CLI::App& command) {
-    command
-        .add_option("--state", options.daemon.state,
-                    "the daemon's state directory; the notifier's own is STATE/notify")
-        ->type_name("DIR");
-  };
   const auto add_json = [&](CLI::App& command, const char* what) {
     command.add_flag("--json", options.json, what);
   };
@@ -65,28 +60,54 @@ int main(int argc, char** argv) {
   app.add_flag("-v,--verbose", options.verbose, "log decisions to stderr");
   common::add_connect_options(app, options.daemon);
 
-  CLI::App* const check = app.add_subcommand("check", "validate and explain the rules");
-  check->add_option("FILE", options.rules, "the rules file (default: ~/.config/earshot/notify.toml)")
+  Commands commands;
+  commands.check = app.add_subcommand("check", "validate and explain the rules");
+  commands.check->add_option("FILE", options.rules, "the rules file (default: ~/.config/earshot/notify.toml)")
       ->type_name("FILE");
-  add_json(*check, "one JSON object");
+  add_json(*commands.check, "one JSON object");
 
-  CLI::App* const test = app.add_subcommand("test", "show what the rules would send");
-  test->add_option(
+  commands.test = app.add_subcommand("test", "show what the rules would send");
+  commands.test
+      ->add_option(
           "EVENT", options.event,
           "an event type, a reason (permission, question, plan), a file with a frame, or - for stdin")
       ->type_name("EVENT")
       ->required();
-  test->add_flag("--send", options.send, "also send it");
-  add_rules(*test);
-  add_json(*test, "the notices as JSON, one a line");
+  commands.test->add_flag("--send", options.send, "also send it");
+  add_rules(*commands.test);
+  add_json(*commands.test, "the notices as JSON, one a line");
 
-  CLI::App* const why = app.add_subcommand("why", "show recent decisions and their reasons");
-  why->add_option("-n,--count", options.count, "the number of decisions (default: 30)")
+  commands.why =
+      app.add_subcommand("why", "show recent decisions and deliveries, and the state of the sinks");
+  commands.why->add_option("-n,--count", options.count, "the number of decisions (default: 30)")
       ->type_name("N")
       ->check(CLI::Range(1, 100'000).description(""));
-  add_state(*why);
-  add_json(*why, "one JSON object a line");
+  commands.why
+      ->add_option("--state", options.daemon.state,
+                   "the daemon's state directory; the notifier's own is STATE/notify")
+      ->type_name("DIR");
+  add_json(*commands.why, "one JSON object a line; the last is the state of the sinks");
 
+  commands.completions = app.add_subcommand("completions", "print the completion script of a shell");
+  commands.print_completions = common::add_completions(*commands.completions, "earshot-notify");
+  return commands;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  common::set_program_name("earshot-notify");
+  Options options;
+  CLI::App app("Notifies you when a coding agent needs you: on the desktop, on your phone, in a channel.",
+               "earshot-notify");
+  const Commands commands = add_commands(app, options);
+  if (argc > 1 && std::string_view(argv[1]) == "complete") {  // called by the completion scripts
+    std::cout << common::complete_words(app, {argv + 2, argv + argc}, [](std::string_view type, const auto&) {
+      return type == "EVENT" ? sample_words() : "";
+    });
+    return exit_ok;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {
@@ -96,8 +117,12 @@ int main(int argc, char** argv) {
   } catch (const std::out_of_range&) {  // CLI11 2.1 throws it for a flag with a number beyond 64 bits
     return misused("a flag has an invalid value: write it without one");
   }
-  if (check->parsed()) return check_command(options);
-  if (test->parsed()) return test_command(options);
-  if (why->parsed()) return why_command(options);
+  if (commands.check->parsed()) return check_command(options);
+  if (commands.test->parsed()) return test_command(options);
+  if (commands.why->parsed()) return why_command(options);
+  if (commands.completions->parsed()) {
+    commands.print_completions();
+    return exit_ok;
+  }
   return run_command(options);
 }

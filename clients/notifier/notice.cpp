@@ -16,7 +16,7 @@ constexpr std::pair<std::string_view, std::string Notice::*> text_fields[] = {
     {"id", &Notice::id},       {"rule", &Notice::rule},       {"slot", &Notice::slot},
     {"title", &Notice::title}, {"body", &Notice::body},       {"type", &Notice::type},
     {"host", &Notice::host},   {"session", &Notice::session}, {"project", &Notice::project},
-    {"event", &Notice::event}};
+    {"event", &Notice::event}, {"link", &Notice::link}};
 
 }  // namespace
 
@@ -50,7 +50,7 @@ void write_notice(JsonWriter& writer, const Notice& notice) {
   writer.begin_object();
   for (const auto& [name, field] : text_fields) writer.member_if_any(name, notice.*field);
   writer.array_member("sinks", notice.sinks).member("time_ms", notice.time_ms);
-  writer.member("urgency", urgency_name(notice.urgency));
+  writer.member("urgency", urgency_name(notice.urgency)).member("is_here", notice.is_here);
   writer.key("ack_keys").array(notice.ack_keys, [&](const AckKey& each) {
     writer.begin_object().member("id", each.id).member("session", each.session);
     writer.member("is_status", each.is_status).end_object();
@@ -66,6 +66,7 @@ std::optional<Notice> parse_notice(const common::Fields& fields) {
     if (urgency_name(each) == fields.text("urgency")) notice.urgency = each;
   }
   notice.time_ms = fields.integer("time_ms").value_or(0);
+  notice.is_here = fields.flag("is_here");
   for (const std::string_view sink : fields.texts("sinks")) notice.sinks.emplace_back(sink);
   for (const common::Fields& each : fields.objects("ack_keys"))
     notice.ack_keys.push_back(
@@ -83,6 +84,7 @@ std::string notice_json(const Notice& notice) {
   if (notice.time_ms > 0) writer.member("time", format_time(notice.time_ms));
   writer.member("about", notice.type).member_if_any("host", notice.host);
   writer.member_if_any("session", notice.session).member_if_any("project", notice.project);
+  writer.member_if_any("link", notice.link);
   if (!notice.event.empty()) writer.raw_member("event", notice.event);
   writer.end_object();
   return out;

@@ -35,8 +35,13 @@ struct Notice {
   Urgency urgency = Urgency::normal;
   std::int64_t time_ms = 0;  // of the event; 0: unknown
   std::string type, host, session, project;
-  std::string event;  // the frame in the rule's view; empty: a group, or too large
+  std::string event;     // the frame in the rule's view; empty: a group, or too large
+  std::string link;      // of the session's page; empty: unknown
+  bool is_here = false;  // the session runs on the daemon's own host
   std::vector<AckKey> ack_keys;
+  /// Whether it tells that a sink fails.
+  bool is_report() const { return type == report_type; }
+  static constexpr std::string_view report_type = "sink.failed";
   friend bool operator==(const Notice&, const Notice&) = default;
 };
 
@@ -57,6 +62,7 @@ struct Delivery {
   bool permanent = false;           // a retry would fail too
   std::int64_t retry_after_ms = 0;  // requested by the receiver; 0: not given
   std::string why;                  // for users; contains no secrets
+  std::string answer;               // of the receiver, if done; likewise
 };
 using DeliveryCallback = std::function<void(const std::string& key, const Delivery& delivery)>;
 

@@ -1,7 +1,9 @@
 #include "notifier/notifier.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <random>
 
 #include "base/json_writer.hpp"
@@ -39,9 +41,29 @@ std::string to_json(const Decision& decision) {
   writer.member_if_any("session", decision.session)
       .member_if_any("project", decision.project)
       .member_if_any("title", decision.title)
-      .member_if_any("why", decision.why);
+      .member_if_any("why", decision.why)
+      .member_if_any("sink", decision.sink);
+  if (decision.next_ms > 0) writer.member("next_ms", decision.next_ms);
   writer.end_object();
   return line;
+}
+
+std::vector<std::string> focus_command(const common::ConnectOptions& daemon, const std::string& session) {
+  std::error_code error;
+  std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  program = error ? "earshot" : program.parent_path() / "earshot";
+  std::vector<std::string> command{std::filesystem::exists(program, error) ? program.string() : "earshot",
+                                   "focus"};
+  const std::pair<const char*, const std::string&> options[] = {{"--connect", daemon.connect},
+                                                                {"--socket", daemon.socket},
+                                                                {"--token-file", daemon.token_file},
+                                                                {"--tls-ca", daemon.tls_ca},
+                                                                {"--state", daemon.state}};
+  for (const auto& [name, value] : options) {
+    if (!value.empty()) command.insert(command.end(), {name, value});
+  }
+  command.insert(command.end(), {"--", session});  // an id may begin with a dash
+  return command;
 }
 
 Subscription::Subscription(RuleEngine& engine, std::vector<std::string> types,
@@ -139,13 +161,21 @@ Desktop::Callbacks Notifier::make_callbacks() {
   callbacks.on_done = [this](const std::string& key, const Delivery& delivery) {
     post_result({key, delivery});
   };
-  callbacks.on_clicked = [this] { pages_.post([this] { open_page(); }); };
+  callbacks.on_clicked = [this](const ShownNotices::Entry& entry) {
+    pages_.post([this, link = entry.link] { open_page(link); });
+  };
+  callbacks.on_focus = [this](const ShownNotices::Entry& entry) {
+    pages_.post([this, session = entry.session] { focus(session); });
+  };
+  callbacks.on_run_failed = [this](const std::vector<std::string>& command) {
+    pages_.post([this, command] { run(command); });
+  };
   callbacks.on_shown = [this](ShownNotices shown) {
     {
       const std::lock_guard lock(mutex_);
       shown_updates_.push_back(std::move(shown));
     }
-    client_.post([this] { process(); });
+    client_.post(make_process());
   };
   callbacks.on_open_failed = [this](const std::string& url) {
     pages_.post([url] {
@@ -162,7 +192,14 @@ void Notifier::post_result(Result report) {
     const std::lock_guard lock(mutex_);
     results_.push_back(std::move(report));
   }
-  client_.post([this] { process(); });
+  client_.post(make_process());
+}
+
+// The client may call it when this is destroyed.
+std::function<void()> Notifier::make_process() {
+  return [this, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) process();
+  };
 }
 
 void Notifier::apply_results() {
@@ -179,8 +216,8 @@ void Notifier::apply_results() {
   for (const Result& each : results) queue_.report(each.key, each.delivery, now_ms());
 }
 
-// On the worker's thread, as the request blocks.
-void Notifier::open_page() {
+// On the worker's thread, as the request blocks. A hub gives codes to its owner only: others sign in there.
+void Notifier::open_page(const std::string& link) {
   const auto found = common::find_daemon(daemon_);
   const auto* const addresses = std::get_if<common::DaemonAddresses>(&found);
   if (addresses == nullptr) return;
@@ -188,10 +225,26 @@ void Notifier::open_page() {
       common::send_request(*addresses, {.method = "POST", .target = "/v1/codes"});
   common::FrameParser parser;
   const auto frame = result.response.ok() ? parser.parse(result.response.body) : std::nullopt;
-  const std::string url(frame ? frame->text("url") : std::string_view());
-  if (!common::is_web_address(url))
+  std::string url(frame ? frame->text("url") : std::string_view());
+  if (!common::is_web_address(url)) {
+    if (common::is_web_address(link)) return sinks_.open(link);
     return common::print_message("cannot open the dashboard: the daemon returned no address");
+  }
+  if (const std::size_t query = link.find('?'); query != link.npos)
+    url.insert(std::min(url.find('#'), url.size()), link, query, link.npos);
   sinks_.open(url);
+}
+
+// On the worker's thread. In a unit, the terminal cannot be reached from inside of its sandbox.
+void Notifier::focus(const std::string& session) {
+  const std::vector<std::string> command = focus_command(daemon_, session);
+  std::getenv("INVOCATION_ID") != nullptr ? sinks_.run_outside(command) : run(command);
+}
+
+// On the worker's thread.
+void Notifier::run(const std::vector<std::string>& command) {
+  const Delivery done = run_program(command, {}, {}, focus_ms_max);
+  if (!done.done) common::print_message(common::safe_text(done.why));
 }
 
 void Notifier::send(const QueuedNotice& queued) {
@@ -219,6 +272,71 @@ void Notifier::apply_decisions(std::int64_t now_ms) {
   }
 }
 
+// Once, on the desktop. Without one the journal, the log and `earshot doctor` report it.
+void Notifier::report_failing_sinks(std::int64_t now_ms) {
+  const auto desktop = std::find_if(rules_.sinks.begin(), rules_.sinks.end(),
+                                    [](const auto& each) { return each.second.kind == SinkKind::desktop; });
+  for (const DeliveryQueue::Failing& each : queue_.take_failing()) {
+    Notice notice;
+    notice.slot = "sink " + each.sink;
+    notice.id = digest(notice.slot);
+    notice.type = Notice::report_type;
+    notice.time_ms = now_ms;
+    notice.title = "Notices do not reach the sink " + each.sink;
+    notice.body = clean_lines(each.why + "\nDetails: earshot-notify why");
+    if (desktop != rules_.sinks.end()) notice.sinks = {desktop->first};
+    if (!each.is_failing) {
+      if (desktop != rules_.sinks.end()) {
+        queue_.withdraw(notice.id, notice.sinks);
+        if (!stopped_) sinks_.close(notice.slot, notice.id);
+      }
+      journal({now_ms, "works again", {}, notice.type, {}, {}, {}, "the sink " + each.sink, each.sink});
+      continue;
+    }
+    const std::string why =
+        std::to_string(common::SinkHealth::failures_tolerated + 1) + " attempts in a row failed: " + each.why;
+    journal(
+        {now_ms, "failing", {}, notice.type, {}, {}, {}, "the sink " + each.sink + ": " + why, each.sink});
+    common::print_message("the sink " + each.sink + " fails: " + common::safe_text(each.why));
+    const Sink* const failing = rules_.sink(each.sink);
+    const bool is_desktop = failing != nullptr && failing->kind == SinkKind::desktop;
+    if (!is_desktop && desktop != rules_.sinks.end()) queue_.add(notice, now_ms);
+  }
+}
+
+// Events state the size of the context; the window of a model only the daemon knows, in `session` frames.
+void Notifier::ask_for_windows(std::int64_t now_ms) {
+  for (const std::string& session : engine_.take_windows_wanted()) {
+    if (windows_asked_.size() > windows_max) windows_asked_.clear();
+    std::int64_t& asked_ms = windows_asked_[session];
+    if (asked_ms + window_ms_min > now_ms) continue;
+    asked_ms = now_ms;
+    pages_.post([this, session] {
+      const auto found = common::find_daemon(daemon_);
+      const auto* const addresses = std::get_if<common::DaemonAddresses>(&found);
+      if (addresses == nullptr) return;
+      const std::string target = "/v1/sessions" + common::query({{"session", session}, {"view", "meta"}});
+      const common::HttpResult result = common::send_request(*addresses, {.target = target});
+      common::FrameParser parser;
+      const auto page = result.response.ok() ? parser.parse(result.response.body) : std::nullopt;
+      if (!page) return;
+      for (const common::Fields& frame : page->objects("sessions")) {
+        const std::uint64_t window = frame.object("usage").count("context_window");
+        if (frame.text("session") != session || window == 0) continue;
+        client_.post([this, session, window, alive = std::weak_ptr<bool>(alive_)] {
+          if (!alive.expired()) engine_.set_context_window(session, static_cast<double>(window));
+        });
+      }
+    });
+  }
+}
+
+void Notifier::report_bad_rules(const std::string& why) {
+  journal({now_ms(), "not reloaded", {}, "rules", {}, {}, {}, why + "; the earlier rules stay in use"});
+  queue_.set_rules_problem(why);
+  process();
+}
+
 // Notices that can be retracted are sent first, without waiting for the disk. The others are sent when the
 // state is on disk in which they are decided and being sent: after a crash before that the decision is made
 // again, after a crash later the delivery is repeated once.
@@ -227,6 +345,8 @@ void Notifier::process() {
   apply_results();
   engine_.tick(now);
   apply_decisions(now);
+  report_failing_sinks(now);
+  if (!stopped_) ask_for_windows(now);
   std::vector<QueuedNotice> due;
   if (!stopped_) {
     for (const QueuedNotice& queued : queue_.take_due(now, true)) send(queued);
@@ -271,7 +391,7 @@ void Notifier::write_journal() {
     constexpr const char* words[] = {"sent", "not sent", "dead letter", "withdrawn"};
     const std::string why = "to " + event.queued.sink + (event.why.empty() ? "" : ": " + event.why);
     journal({now_ms(), words[static_cast<int>(event.what)], notice.rule, notice.type, notice.session,
-             notice.project, notice.title, why});
+             notice.project, notice.title, why, event.queued.sink, event.next_ms});
     if (event.what != What::dead) continue;
     std::string line;
     JsonWriter writer(line);
@@ -296,7 +416,7 @@ void Notifier::set_timer(std::int64_t now_ms) {
   consider(engine_.next_ms());
   consider(queue_.next_ms(now_ms));
   if (subscription_.advance_count() != advances_written_) consider(written_ms_ + cursors_ms_max);
-  if (next) client_.set_timer(std::max<std::int64_t>(0, *next - now_ms), [this] { process(); });
+  if (next) client_.set_timer(std::max<std::int64_t>(0, *next - now_ms), make_process());
 }
 
 }  // namespace earshot::notifier

@@ -2,7 +2,9 @@
 // thread except the sinks, which have their own threads and post their results.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -68,6 +70,10 @@ class Notifier {
  public:
   // Cursors that advanced without a decision are written this often.
   static constexpr std::int64_t cursors_ms_max = 2000;
+  // A session's context window is asked for again after this time.
+  static constexpr std::int64_t window_ms_min = 600'000;
+  static constexpr std::size_t windows_max = 1024;      // above it all are asked for again
+  static constexpr std::int64_t focus_ms_max = 10'000;  // then `earshot focus` is stopped
   // Streams with the latest events, whose cursors are saved; those of others would be too old.
   static constexpr std::size_t cursors_max = 512;
 
@@ -84,6 +90,10 @@ class Notifier {
   void receive(std::string_view json) { subscription_.receive(json, now_ms()); }
   /// Whether missed events are read and frames are live.
   bool live() const { return subscription_.live(); }
+  /// See SessionCache::set_page().
+  void set_page(std::string url) { engine_.set_page(std::move(url)); }
+  /// The file's rules were not taken over, for this reason.
+  void report_bad_rules(const std::string& why);
   /// Applies decisions: sends notices and writes files. Call after each batch of frames and delivery results.
   void process();
 
@@ -97,7 +107,12 @@ class Notifier {
   void apply_results();
   void apply_decisions(std::int64_t now_ms);
   void send(const QueuedNotice& queued);
-  void open_page();
+  void open_page(const std::string& link);
+  void focus(const std::string& session);
+  void run(const std::vector<std::string>& command);
+  void report_failing_sinks(std::int64_t now_ms);
+  void ask_for_windows(std::int64_t now_ms);
+  std::function<void()> make_process();
   void save_if_changed(std::int64_t now_ms);
   void journal(const Decision& decision);
   void write_journal();
@@ -118,14 +133,19 @@ class Notifier {
   std::int64_t written_ms_ = 0;
   std::uint64_t advances_written_ = 0;
   std::string disk_error_;
-  std::mutex mutex_;  // guards the two below
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // the client outlives this
+  std::mutex mutex_;                                            // guards the two below
   std::vector<Result> results_;
   std::vector<ShownNotices> shown_updates_;
-  Worker pages_;  // opens pages, which blocks
+  std::map<std::string, std::int64_t, std::less<>> windows_asked_;  // session → time
+  Worker pages_;                                                    // opens pages, which blocks
   Sinks sinks_;
 };
 
 /// A line of journal.ndjson.
 std::string to_json(const Decision& decision);
+
+/// The command that shows the terminal of a session: `earshot` beside this program, or in $PATH.
+std::vector<std::string> focus_command(const common::ConnectOptions& daemon, const std::string& session);
 
 }  // namespace earshot::notifier

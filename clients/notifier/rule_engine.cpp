@@ -1,6 +1,7 @@
 #include "notifier/rule_engine.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 
@@ -23,6 +24,19 @@ std::string group_key_of(const Notice& notice) {
 // Users ask why these caused no notice, so mismatches are recorded.
 bool is_recorded(const EventContext& context) {
   return context.agent.empty() && (context.type == "turn.finished" || context.values.contains("reason"));
+}
+
+constexpr double context_drop_points = 5;  // below the condition: fluctuations do not count as a drop
+
+// What a rule with a condition on the context is about, until it is armed again.
+std::string context_subject(std::string_view host, std::string_view session) {
+  return "context\n" + std::string(host) + '\n' + std::string(session);
+}
+
+std::string to_sinks(const Notice& notice) {
+  std::string to;
+  for (const std::string& sink : notice.sinks) to += (to.empty() ? "to " : ", ") + sink;
+  return to;
 }
 
 bool is_quiet(const Rule& rule, LocalTime now) {
@@ -53,6 +67,7 @@ Notice RuleEngine::make_notice(const Rule& rule, const EventContext& context,
   Notice notice;
   std::string about = context.id;
   if (rule.once == Rule::Once::session) about = context.host + '\n' + context.session;
+  if (rule.context_condition() != nullptr) about = context_subject(context.host, context.session);
   if (rule.once == Rule::Once::turn) about = context.stream + '\n' + context.value("turn", View::meta);
   notice.id = digest(rule.name + '\n' + about);
   notice.rule = rule.name;
@@ -66,6 +81,8 @@ Notice RuleEngine::make_notice(const Rule& rule, const EventContext& context,
   notice.host = context.host;
   notice.session = context.session;
   notice.project = context.value("project", View::meta);
+  notice.link = context.value("link", View::meta);
+  notice.is_here = context.value("elsewhere", View::meta).empty() && context.is_daemon_known;
   if (!context.frame.empty()) notice.event = frame_for(context.frame, rule.view);
   if (notice.event.size() > Notice::event_bytes_max) notice.event.clear();
   notice.ack_keys = {{context.id, context.session, context.type == "status"}};
@@ -77,7 +94,9 @@ void RuleEngine::resume(std::int64_t now_ms) {
     const Rule* const rule = find_rule(each.notice.rule);
     const std::int64_t age = each.notice.time_ms > 0 ? now_ms - each.notice.time_ms : 0;
     const bool may_be_old = rule != nullptr && rule->after_quiet;
-    if (age > rules_.max_age_ms && !may_be_old) {
+    // One that is still to be held, or that escalates, may be about an old event.
+    const std::int64_t overdue = each.due_ms >= forever ? age : std::min(age, now_ms - each.due_ms);
+    if (overdue > rules_.max_age_ms && !may_be_old) {
       record("too old", each.notice, "it happened " + format_duration(common::Ms(age)) + " ago", now_ms);
       changed_ = true;
       return true;
@@ -108,6 +127,14 @@ void RuleEngine::handle(const common::Fields& frame, std::string_view json, std:
     }
   }
   if (frame.text("cursor").empty()) return;
+  if (type == "compaction.finished" && frame.text("agent").empty())
+    arm_context(frame.text("host"), session, std::nullopt);
+  if (type == "usage.updated" && frame.text("agent").empty()) {
+    if (const auto percent = session_cache_.context_percent(session))
+      arm_context(frame.text("host"), session, percent);
+    if (rules_.uses_context() && session_cache_.needs_context_window(session))
+      windows_wanted_.emplace(session);
+  }
   if (type == "turn.started" && frame.text("agent").empty())
     acknowledge([&](const AckKey& ack_key) { return !ack_key.is_status && ack_key.session == session; },
                 "the next turn began", now_ms);
@@ -145,7 +172,7 @@ void RuleEngine::refine(const EventContext& context, std::int64_t now_ms) {
     if (const Mismatch miss = find_mismatch(*rule, context); !miss.why.empty()) {
       if (context.frame.empty()) return false;
       record("no match", each.notice, miss.why, now_ms);
-      state_.handled.erase(each.notice.id);
+      if (!each.is_escalation) state_.handled.erase(each.notice.id);
       changed_ = true;
       return true;
     }
@@ -174,6 +201,19 @@ void RuleEngine::refine(const EventContext& context, std::int64_t now_ms) {
     refinements_.push_back(std::move(refined));
     return false;
   });
+}
+
+// After a compaction, or a drop to clearly below the condition, the rule notifies again.
+void RuleEngine::arm_context(std::string_view host, std::string_view session, std::optional<double> percent) {
+  for (const Rule& rule : rules_.rules) {
+    const Condition* const condition = rule.context_condition();
+    if (condition == nullptr) continue;
+    const Comparison& comparison = condition->comparison;
+    if (percent &&
+        (comparison.holds(*percent) || std::abs(*percent - comparison.number) < context_drop_points))
+      continue;
+    if (state_.handled.erase(digest(rule.name + '\n' + context_subject(host, session))) > 0) changed_ = true;
+  }
 }
 
 void RuleEngine::evaluate(const EventContext& context, std::int64_t now_ms) {
@@ -205,8 +245,9 @@ void RuleEngine::evaluate(const Rule& rule, const EventContext& context, std::in
   }
   if (sinks_by_hold.empty()) return;
   const Notice notice = make_notice(rule, context, {});
+  const bool is_context = rule.context_condition() != nullptr;
   if (!state_.handled.emplace(notice.id, now_ms).second) {
-    if (context.type != "status" && rule.once == Rule::Once::event)
+    if (context.type != "status" && rule.once == Rule::Once::event && !is_context)
       record("duplicate", notice, "it is a duplicate", now_ms);
     return;
   }
@@ -221,6 +262,10 @@ void RuleEngine::evaluate(const Rule& rule, const EventContext& context, std::in
     why = "it has no time";
   else if (is_event && context.time_ms > 0 && context.time_ms < state_.since_ms)
     why = "it happened before the notifier was first started";
+  if (!why.empty() && is_context) {  // a later event states it again
+    state_.handled.erase(notice.id);
+    return;
+  }
   if (!why.empty()) return record("too old", notice, std::move(why), now_ms);
   const bool is_past = is_replaying_ && is_event;  // a later event may answer it
   for (auto& [hold, sinks] : sinks_by_hold) {
@@ -239,12 +284,21 @@ void RuleEngine::evaluate(const Rule& rule, const EventContext& context, std::in
              now_ms);
     state_.held.push_back(std::move(held));
   }
+  limit_held(now_ms);
+  expire_old(now_ms);
+}
+
+// An escalation that is not sent loses less than one that is sent too early.
+void RuleEngine::limit_held(std::int64_t now_ms) {
   while (state_.held.size() > held_max) {
     EngineState::Held first = std::move(state_.held.front());
     state_.held.erase(state_.held.begin());
-    emit(std::move(first.notice), now_ms);
+    if (first.is_escalation) {
+      record("dropped", first.notice, "more than " + std::to_string(held_max) + " notices are held", now_ms);
+    } else {
+      emit(std::move(first.notice), now_ms);
+    }
   }
-  expire_old(now_ms);
 }
 
 bool RuleEngine::is_throttled(const Rule& rule, const Notice& notice, std::int64_t now_ms) {
@@ -264,6 +318,8 @@ bool RuleEngine::is_throttled(const Rule& rule, const Notice& notice, std::int64
 void RuleEngine::release(EngineState::Held held, std::int64_t now_ms) {
   changed_ = true;
   const Rule* const rule = find_rule(held.notice.rule);
+  if (rule == nullptr && held.is_escalation)
+    return record("dropped", held.notice, "its rule was removed", now_ms);
   if (rule == nullptr) return emit(std::move(held.notice), now_ms);  // the rule was removed before a restart
   if (is_quiet(*rule, clock_(now_ms))) {
     if (!rule->after_quiet) return record("quiet", held.notice, "these are quiet hours", now_ms);
@@ -271,7 +327,7 @@ void RuleEngine::release(EngineState::Held held, std::int64_t now_ms) {
     state_.held.push_back(std::move(held));
     return;
   }
-  if (is_throttled(*rule, held.notice, now_ms))
+  if (!held.is_escalation && is_throttled(*rule, held.notice, now_ms))
     return record("throttled", held.notice,
                   "less than " + duration_literal(common::Ms(rule->throttle_ms)) + " after the last one",
                   now_ms);
@@ -283,18 +339,37 @@ void RuleEngine::release(EngineState::Held held, std::int64_t now_ms) {
     return each.is_grouped && group_key_of(each.notice) == group_key;
   });
   if (static_cast<std::size_t>(many) < group_after && group == state_.held.end())
-    return emit(std::move(held.notice), now_ms);
+    return emit(std::move(held.notice), now_ms, held.is_escalation);
   held.is_grouped = true;
   held.due_ms = group != state_.held.end() ? group->due_ms : now_ms + group_ms;
   record("grouped", held.notice, "too many at once: sent as one notice", now_ms);
   state_.held.push_back(std::move(held));
 }
 
-void RuleEngine::emit(Notice notice, std::int64_t now_ms) {
+// The steps of an escalation count from the first time that the notice is sent.
+void RuleEngine::hold_escalations(const Notice& notice, std::int64_t now_ms) {
+  const Rule* const rule = find_rule(notice.rule);
+  const bool was_sent = std::any_of(state_.open.begin(), state_.open.end(),
+                                    [&](const Notice& each) { return each.id == notice.id; }) ||
+                        std::any_of(state_.held.begin(), state_.held.end(), [&](const auto& each) {
+                          return each.is_escalation && each.notice.id == notice.id;
+                        });
+  if (rule == nullptr || was_sent) return;
+  for (const Escalation& step : rule->escalations) {
+    EngineState::Held held{notice, now_ms + step.after_ms, false, true};
+    held.notice.sinks = step.sinks;
+    record(
+        "held", held.notice,
+        to_sinks(held.notice) + " if it is unanswered after " + duration_literal(common::Ms(step.after_ms)),
+        now_ms);
+    state_.held.push_back(std::move(held));
+  }
+}
+
+void RuleEngine::emit(Notice notice, std::int64_t now_ms, bool is_escalation) {
   changed_ = true;
-  std::string to;
-  for (const std::string& sink : notice.sinks) to += (to.empty() ? "to " : ", ") + sink;
-  record("notified", notice, to, now_ms);
+  record(is_escalation ? "escalated" : "notified", notice, to_sinks(notice), now_ms);
+  if (!is_escalation) hold_escalations(notice, now_ms);
   // A desktop shows one notice per slot. Notices of other sinks stay open.
   std::erase_if(state_.open,
                 [&](const Notice& each) { return each.slot == notice.slot && each.sinks == notice.sinks; });
@@ -307,7 +382,8 @@ void RuleEngine::emit(Notice notice, std::int64_t now_ms) {
 }
 
 void RuleEngine::emit_group(std::vector<EngineState::Held> group, std::int64_t now_ms) {
-  if (group.size() == 1) return emit(std::move(group.front().notice), now_ms);
+  const bool is_escalation = group.front().is_escalation;
+  if (group.size() == 1) return emit(std::move(group.front().notice), now_ms, is_escalation);
   Notice notice;
   const Notice& first = group.front().notice;
   notice.rule = first.rule;
@@ -317,6 +393,7 @@ void RuleEngine::emit_group(std::vector<EngineState::Held> group, std::int64_t n
   notice.urgency = first.urgency;
   notice.type = first.type;
   notice.host = first.host;
+  notice.link = first.link.substr(0, first.link.find('?'));
   std::string ids;
   std::size_t lines = 0;
   for (const EngineState::Held& each : group) {
@@ -330,14 +407,14 @@ void RuleEngine::emit_group(std::vector<EngineState::Held> group, std::int64_t n
   if (lines > group_lines_max) notice.body += "and " + std::to_string(lines - group_lines_max) + " more";
   if (notice.body.ends_with('\n')) notice.body.pop_back();
   notice.id = digest(ids);
-  emit(std::move(notice), now_ms);
+  emit(std::move(notice), now_ms, is_escalation);
 }
 
 void RuleEngine::tick(std::int64_t now_ms) {
   std::vector<EngineState::Held> due;
   const auto split = std::stable_partition(
       state_.held.begin(), state_.held.end(),
-      [&](const EngineState::Held& each) { return each.due_ms > now_ms || waits_for_host(each); });
+      [&](const EngineState::Held& each) { return each.due_ms > now_ms || must_wait(each); });
   due.assign(std::make_move_iterator(split), std::make_move_iterator(state_.held.end()));
   state_.held.erase(split, state_.held.end());
   std::map<std::string, std::vector<EngineState::Held>> groups;
@@ -356,13 +433,14 @@ void RuleEngine::tick(std::int64_t now_ms) {
 std::optional<std::int64_t> RuleEngine::next_ms() const {
   std::optional<std::int64_t> next;
   for (const EngineState::Held& each : state_.held) {
-    if (each.due_ms >= forever || waits_for_host(each)) continue;
+    if (each.due_ms >= forever || must_wait(each)) continue;
     if (!next || each.due_ms < *next) next = each.due_ms;
   }
   return next;
 }
 
-bool RuleEngine::waits_for_host(const EngineState::Held& held) const {
+bool RuleEngine::must_wait(const EngineState::Held& held) const {
+  if (held.is_escalation && is_replaying_) return true;
   const auto& ack_keys = held.notice.ack_keys;
   if (ack_keys.empty() || !ack_keys.front().is_status) return false;
   const std::string_view away = session_cache_.offline_id(ack_keys.front().session);
@@ -371,10 +449,11 @@ bool RuleEngine::waits_for_host(const EngineState::Held& held) const {
 
 void RuleEngine::acknowledge(const std::function<bool(const AckKey&)>& is_answered, std::string_view how,
                              std::int64_t now_ms) {
-  std::erase_if(state_.held, [&](const EngineState::Held& each) {
-    if (each.notice.ack_keys.empty() || !is_answered(each.notice.ack_keys.front())) return false;
-    record("answered", each.notice, std::string(how) + ": not sent", now_ms);
+  std::erase_if(state_.held, [&](EngineState::Held& each) {
+    if (std::erase_if(each.notice.ack_keys, is_answered) == 0) return false;
     changed_ = true;
+    if (!each.notice.ack_keys.empty()) return false;  // the escalation of a group
+    record("answered", each.notice, std::string(how) + ": not sent", now_ms);
     return true;
   });
   std::erase_if(state_.open, [&](Notice& each) {

@@ -21,8 +21,10 @@ namespace earshot::notifier {
 struct Decision {
   std::int64_t at_ms = 0;
   std::string
-      outcome;  // notified, refined, held, answered, no match, too old, throttled, quiet, grouped, closed, …
+      outcome;  // notified, escalated, refined, held, answered, no match, too old, throttled, quiet, …
   std::string rule, type, session, project, title, why;
+  std::string sink = {};     // of a delivery
+  std::int64_t next_ms = 0;  // its next attempt; 0: none
 };
 
 /// A notice is answered: close it where it is shown and drop deliveries that are still queued.
@@ -36,7 +38,8 @@ struct EngineState {
   struct Held {
     Notice notice;
     std::int64_t due_ms = 0;
-    bool is_grouped = false;  // waits to be sent as part of a group
+    bool is_grouped = false;     // waits to be sent as part of a group
+    bool is_escalation = false;  // of a notice that was sent
     friend bool operator==(const Held&, const Held&) = default;
   };
   std::int64_t since_ms = 0;                    // the first start; older events cause no notices
@@ -72,6 +75,9 @@ class RuleEngine {
 
   static constexpr std::int64_t grace_ms = 10'000;  // after a restart, for frames that answer held notices
 
+  /// See SessionCache::set_page().
+  void set_page(std::string url) { session_cache_.set_page(std::move(url)); }
+
   /// Call after a restart: drops held notices that are too old and gives the others grace_ms.
   void resume(std::int64_t now_ms);
   /// Call when a connection opens: frames until caught_up() are replayed. Notices of replayed events wait
@@ -90,6 +96,11 @@ class RuleEngine {
   /// Refined versions of notices that were taken before, with their ids.
   std::vector<Notice> take_refinements() { return std::exchange(refinements_, {}); }
   std::vector<Close> take_closings() { return std::exchange(closings_, {}); }
+  /// Sessions whose context window a `session` frame may state.
+  std::set<std::string, std::less<>> take_windows_wanted() { return std::exchange(windows_wanted_, {}); }
+  void set_context_window(std::string_view session, double tokens) {
+    session_cache_.set_context_window(session, tokens);
+  }
   std::vector<Decision> take_decisions() { return std::exchange(decisions_, {}); }
   const EngineState& state() const { return state_; }
   /// Whether state() changed since the last call.
@@ -102,15 +113,19 @@ class RuleEngine {
   void evaluate(const EventContext& context, std::int64_t now_ms);
   void evaluate(const Rule& rule, const EventContext& context, std::int64_t now_ms);
   void release(EngineState::Held held, std::int64_t now_ms);
-  void emit(Notice notice, std::int64_t now_ms);
+  void emit(Notice notice, std::int64_t now_ms, bool is_escalation = false);
+  void hold_escalations(const Notice& notice, std::int64_t now_ms);
   void emit_group(std::vector<EngineState::Held> group, std::int64_t now_ms);
   bool is_throttled(const Rule& rule, const Notice& notice, std::int64_t now_ms);
   void acknowledge(const std::function<bool(const AckKey&)>& is_answered, std::string_view how,
                    std::int64_t now_ms);
+  void arm_context(std::string_view host, std::string_view session, std::optional<double> percent);
   void apply_status(const EventContext& context, std::int64_t now_ms);
   void refine(const EventContext& context, std::int64_t now_ms);
   void close(const Notice& notice, std::string why, std::int64_t now_ms);
-  bool waits_for_host(const EngineState::Held& held) const;
+  /// Whether it may be answered already, by a frame that is not received yet.
+  bool must_wait(const EngineState::Held& held) const;
+  void limit_held(std::int64_t now_ms);
   void expire_old(std::int64_t now_ms);
   void record(std::string_view outcome, const Notice& notice, std::string why, std::int64_t now_ms);
   const Rule* find_rule(std::string_view name) const;
@@ -129,6 +144,7 @@ class RuleEngine {
   std::vector<Notice> notices_, refinements_;
   std::vector<Close> closings_;
   std::vector<Decision> decisions_;
+  std::set<std::string, std::less<>> windows_wanted_;
   bool changed_ = false;
 };
 

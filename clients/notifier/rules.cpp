@@ -55,9 +55,11 @@ std::string comparison_text(const Condition& condition) {
   std::string text(condition.comparison.words());
   if (condition.kind == Condition::Kind::duration)
     return text + " " + duration_literal(milliseconds(condition.comparison.number));
-  text += " $";
+  text += condition.kind == Condition::Kind::cost ? " $" : " ";
   append_json_number(text, condition.comparison.number);
-  return text;
+  const bool is_share =
+      condition.kind == Condition::Kind::percent || condition.kind == Condition::Kind::context;
+  return is_share ? text + "%" : text;
 }
 
 std::string condition_mismatch(const Condition& condition, const EventContext& context) {
@@ -81,6 +83,15 @@ std::string condition_mismatch(const Condition& condition, const EventContext& c
       if (!context.cost_usd) return "the cost is unknown";
       if (condition.comparison.holds(*context.cost_usd)) return {};
       return "the cost is " + context.value("cost", View::meta) + ", not " + comparison_text(condition);
+    case Condition::Kind::context:
+      if (!context.context_percent) return "the size of the context is unknown";
+      if (condition.comparison.holds(*context.context_percent)) return {};
+      return context.value("context", View::meta) + " of the context is used, not " +
+             comparison_text(condition);
+    case Condition::Kind::percent:
+      if (!context.used_percent) return "it states no share";
+      if (condition.comparison.holds(*context.used_percent)) return {};
+      return context.value("used", View::meta) + " is used, not " + comparison_text(condition);
     case Condition::Kind::text:
       for (const std::string_view name : text_variables) {
         if (re2::RE2::PartialMatch(context.value(name, View::full), *condition.expression)) return {};
@@ -101,12 +112,23 @@ std::string condition_text(const Condition& condition) {
       return "it took " + comparison_text(condition);
     case Condition::Kind::cost:
       return "the session has cost " + comparison_text(condition);
+    case Condition::Kind::context:
+      return comparison_text(condition) + " of the context is used";
+    case Condition::Kind::percent:
+      return comparison_text(condition) + " of a limit is used";
     case Condition::Kind::text:
       return "a text matches /" + condition.pattern + "/";
     case Condition::Kind::flag:
       return condition.key + " is " + (condition.flag ? "true" : "false");
   }
   return {};
+}
+
+// On one line.
+std::string as_written(const Template& value) {
+  std::string text;
+  for (const char c : value.text()) text += c == '\n' ? std::string("\\n") : std::string(1, c);
+  return text;
 }
 
 std::string quiet_hours_text(const QuietHours& hours) {
@@ -278,6 +300,13 @@ std::optional<Comparison> parse_number_comparison(std::string_view text) {
   });
 }
 
+std::optional<Comparison> parse_percent_comparison(std::string_view text) {
+  return parse_comparison(text, [](std::string_view rest) {
+    if (rest.ends_with('%')) rest.remove_suffix(1);
+    return parse_number(trim(rest));
+  });
+}
+
 bool QuietHours::holds(LocalTime now) const {
   const auto on = [&](int weekday) { return (days >> weekday & 1) != 0; };
   if (from < to) return on(now.weekday) && now.minute >= from && now.minute < to;
@@ -308,6 +337,13 @@ bool Sink::uses_http() const {
 
 bool Rule::is_status_rule() const { return on.size() == 1 && on.front() == "status"; }
 
+const Condition* Rule::context_condition() const {
+  const auto found = std::find_if(conditions.begin(), conditions.end(), [](const Condition& each) {
+    return each.kind == Condition::Kind::context;
+  });
+  return found == conditions.end() ? nullptr : &*found;
+}
+
 std::int64_t Rule::hold_ms_for(const Sink& sink) const {
   if (hold_ms) return *hold_ms;
   return is_status_rule() && sink.can_retract() ? 0 : default_hold_ms;
@@ -316,6 +352,16 @@ std::int64_t Rule::hold_ms_for(const Sink& sink) const {
 const Sink* Rules::sink(std::string_view name) const {
   const auto found = sinks.find(name);
   return found == sinks.end() ? nullptr : &found->second;
+}
+
+bool Rules::is_used(std::string_view sink) const {
+  const auto has = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), sink) != names.end();
+  };
+  return std::any_of(rules.begin(), rules.end(), [&](const Rule& rule) {
+    return has(rule.sinks) || std::any_of(rule.escalations.begin(), rule.escalations.end(),
+                                          [&](const Escalation& each) { return has(each.sinks); });
+  });
 }
 
 bool Rules::wants_text() const {
@@ -336,7 +382,17 @@ std::vector<std::string> Rules::types() const {
       if (!is_covered) types.push_back(type);
     }
   }
+  for (const char* const type : {"usage.updated", "compaction.finished"}) {
+    if (uses_context() &&
+        std::none_of(types.begin(), types.end(), [&](const auto& each) { return matches_glob(each, type); }))
+      types.emplace_back(type);
+  }
   return types;
+}
+
+bool Rules::uses_context() const {
+  return std::any_of(rules.begin(), rules.end(),
+                     [](const Rule& rule) { return rule.context_condition() != nullptr; });
 }
 
 Mismatch find_mismatch(const Rule& rule, const EventContext& context) {
@@ -368,7 +424,10 @@ std::string explain(const Rule& rule, const Rules& rules) {
     text += hold == 0 ? " immediately" : " after " + duration_literal(common::Ms(hold)) + " unless answered";
     if (sink->can_retract()) text += "; close when answered";
   }
-  text += "\n    title “" + rule.title.text() + "”, body “" + rule.body.text() + "”, urgency " +
+  for (const Escalation& each : rule.escalations)
+    text += "\n    notify " + join(each.sinks, "and") + " if it is unanswered " +
+            duration_literal(common::Ms(each.after_ms)) + " after it was sent";
+  text += "\n    title “" + as_written(rule.title) + "”, body “" + as_written(rule.body) + "”, urgency " +
           std::string(urgency_name(rule.urgency));
   text += rule.view == View::full
               ? "\n    with text: prompts, messages and tool output may be sent (view = \"full\")"
@@ -380,6 +439,8 @@ std::string explain(const Rule& rule, const Rules& rules) {
   }
   if (rule.once != Rule::Once::event)
     text += std::string("\n    once per ") + (rule.once == Rule::Once::turn ? "turn" : "session");
+  if (rule.context_condition() != nullptr)
+    text += "\n    once per session, and again after its context was compacted";
   std::vector<std::string> quiet;
   for (const QuietHours& hours : rule.quiet) quiet.push_back(quiet_hours_text(hours));
   if (!quiet.empty()) {

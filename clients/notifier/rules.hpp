@@ -90,6 +90,7 @@ struct Comparison {
 };
 std::optional<Comparison> parse_duration_comparison(std::string_view text);  // in milliseconds
 std::optional<Comparison> parse_number_comparison(std::string_view text);
+std::optional<Comparison> parse_percent_comparison(std::string_view text);  // `>80%`; the sign may be missing
 
 /// A local time of the week.
 struct LocalTime {
@@ -108,7 +109,7 @@ std::optional<QuietHours> parse_quiet_hours(std::string_view text);
 
 /// One condition of a rule.
 struct Condition {
-  enum class Kind { globs, duration, cost, text, flag };
+  enum class Kind { globs, duration, cost, percent, context, text, flag };
   std::string key;  // as in the file
   Kind kind = Kind::globs;
   std::vector<std::string> globs;  // matches if any of them does
@@ -118,7 +119,14 @@ struct Condition {
   bool flag = false;
 };
 
+/// Further sinks that receive a notice which is still unanswered some time after it was sent.
+struct Escalation {
+  std::int64_t after_ms = 0;
+  std::vector<std::string> sinks;
+};
+
 struct Rule {
+  static constexpr std::size_t escalations_max = 8;  // more are refused
   std::string name;
   std::string file;  // empty: built in
   int line = 0;
@@ -135,8 +143,11 @@ struct Rule {
   bool after_quiet = false;  // notify when quiet hours end, unless answered
   enum class Once { event, turn, session } once = Once::event;
   View view = View::meta;
+  std::vector<Escalation> escalations;  // the earliest first; no sink of the rule, none twice
 
   bool is_status_rule() const;
+  /// The condition on the context; null: none. Such a rule notifies once per session and compaction.
+  const Condition* context_condition() const;
   /// How long a notice is held for the user's answer before it is sent to `sink`. Default: 0 for status rules
   /// on sinks that can retract, default_hold_ms otherwise.
   std::int64_t hold_ms_for(const Sink& sink) const;
@@ -152,8 +163,12 @@ struct Rules {
   std::int64_t max_age_ms = 5 * 60 * 1000;
 
   const Sink* sink(std::string_view name) const;
+  /// Whether a rule sends notices to it.
+  bool is_used(std::string_view sink) const;
   /// Whether any rule sends text or matches on it.
   bool wants_text() const;
+  /// Whether any rule has a condition on the context.
+  bool uses_context() const;
   /// The event types to subscribe to: those that rules name, and those that answer notices.
   std::vector<std::string> types() const;
 };

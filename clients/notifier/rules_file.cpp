@@ -160,19 +160,20 @@ struct ConditionKey {
 constexpr ConditionKey condition_keys[] = {
     {"status", Condition::Kind::globs},  {"reason", Condition::Kind::globs},
     {"project", Condition::Kind::globs}, {"host", Condition::Kind::globs},
+    {"program", Condition::Kind::globs}, {"used", Condition::Kind::percent},
     {"session", Condition::Kind::globs}, {"tool", Condition::Kind::globs},
     {"outcome", Condition::Kind::globs}, {"origin", Condition::Kind::globs},
     {"model", Condition::Kind::globs},   {"duration", Condition::Kind::duration},
     {"cost", Condition::Kind::cost},     {"text", Condition::Kind::text},
-    {"fatal", Condition::Kind::flag},
+    {"fatal", Condition::Kind::flag},    {"context", Condition::Kind::context},
 };
 
 constexpr std::string_view states[] = {"working", "waiting", "idle", "ended", "unknown"};
 constexpr std::string_view types[] = {
-    "status",        "session.started", "session.updated",     "turn.started",  "turn.finished",
-    "message.added", "tool.invoked",    "tool.finished",       "todo.updated",  "compaction.started",
-    "agent.started", "agent.finished",  "compaction.finished", "task.finished", "queue.changed",
-    "usage.updated", "api.failed",      "files.snapshotted",   "line.skipped"};
+    "status",        "session.started", "session.updated",     "turn.started",      "turn.finished",
+    "message.added", "tool.invoked",    "tool.finished",       "todo.updated",      "compaction.started",
+    "agent.started", "agent.finished",  "compaction.finished", "task.finished",     "queue.changed",
+    "usage.updated", "api.failed",      "limits.updated",      "files.snapshotted", "line.skipped"};
 
 // Reports patterns that match none of the known values.
 void check_patterns(const RulesReader& reader, const Item& item, const std::vector<std::string>& patterns,
@@ -217,14 +218,22 @@ void read_condition(const RulesReader& reader, const ConditionKey& what, const I
           item, "`text` is not a valid regular expression: " +
                     (condition.expression->ok() ? "it is too long" : condition.expression->error()));
   } else {
-    const bool is_duration = what.kind == Condition::Kind::duration;
     const auto value = reader.read_string(item);
     if (!value) return;
-    const auto comparison = is_duration ? parse_duration_comparison(*value) : parse_number_comparison(*value);
+    struct Reading {
+      std::optional<Comparison> (*parse)(std::string_view text);
+      const char* example;
+    };
+    const Reading reading =
+        what.kind == Condition::Kind::duration  ? Reading{parse_duration_comparison, ">30s"}
+        : what.kind == Condition::Kind::cost    ? Reading{parse_number_comparison, ">2.50"}
+        : what.kind == Condition::Kind::context ? Reading{parse_percent_comparison, ">80%"}
+                                                : Reading{parse_percent_comparison, ">=90"};
+    const auto comparison = reading.parse(*value);
     if (!comparison)
-      return reader.add_problem(item, "`" + std::string(what.key) + "` is a comparison in quotes, such as " +
-                                          (is_duration ? "\">30s\"" : "\">2.50\"") + ", not \"" + *value +
-                                          "\"");
+      return reader.add_problem(item, "`" + std::string(what.key) +
+                                          "` is a comparison in quotes, such as \"" + reading.example +
+                                          "\", not \"" + *value + "\"");
     condition.comparison = *comparison;
   }
   rule.conditions.push_back(std::move(condition));
@@ -240,7 +249,7 @@ void read_template(const RulesReader& reader, const Item& item, Template& made) 
 }
 
 // Called when the complete rule is read: each variable of a template must exist, and be allowed in the rule's
-// view.
+// view. The built-in rules are for both views: in the meta view their text variables are unknown.
 void check_template(const RulesReader& reader, std::string_view key, const toml::table& table,
                     const Rule& rule, const Template& value) {
   const auto add_problem = [&](std::string why) {
@@ -248,7 +257,7 @@ void check_template(const RulesReader& reader, std::string_view key, const toml:
   };
   for (const std::string& name : value.names()) {
     const bool is_text = contains(text_variables, name);
-    if (is_text && rule.view == View::meta)
+    if (is_text && rule.view == View::meta && !reader.file.empty())
       add_problem("{" + name + "}, which is session text: add view = \"full\" to send it");
     if (is_text || contains(meta_variables, name)) continue;
     std::vector<std::string_view> known(std::begin(meta_variables), std::end(meta_variables));
@@ -268,6 +277,44 @@ void read_types(const RulesReader& reader, const Item& item, Rule& rule) {
   }
   check_patterns(reader, item, *on, types);
   rule.on = std::move(*on);
+}
+
+// { after = "2m", sinks = ["phone"] }, or a list of such tables.
+void read_escalations(const RulesReader& reader, const Item& item, Rule& rule) {
+  constexpr std::string_view expected =
+      "a table, { after = \"2m\", sinks = [\"phone\"] }, or a list of tables";
+  std::vector<const toml::table*> tables;
+  if (const toml::array* const array = item.node.as_array()) {
+    for (const toml::node& each : *array) tables.push_back(each.as_table());
+  } else {
+    tables.push_back(item.node.as_table());
+  }
+  if (std::find(tables.begin(), tables.end(), nullptr) != tables.end())
+    return reader.add_type_error(item, expected);
+  if (tables.size() > Rule::escalations_max)
+    return reader.add_problem(item,
+                              "`escalate` has more than " + std::to_string(Rule::escalations_max) + " steps");
+  for (const toml::table* const table : tables) {
+    Escalation step;
+    constexpr std::string_view known[] = {"after", "sinks"};
+    for (const auto& [key, node] : *table) {
+      const Item inner{key.str(), node};
+      if (inner.key == "after") {
+        set(step.after_ms, reader.read_duration(inner));
+      } else if (inner.key == "sinks") {
+        set(step.sinks, reader.read_strings(inner));
+      } else {
+        reader.add_unknown_key(key, known);
+      }
+    }
+    if (!table->contains("after") || !table->contains("sinks") ||
+        (step.sinks.empty() && table->get("sinks")->is_array()))
+      reader.add_problem(item,
+                         "`escalate` needs `after` and `sinks`: { after = \"2m\", sinks = [\"phone\"] }");
+    rule.escalations.push_back(std::move(step));
+  }
+  std::stable_sort(rule.escalations.begin(), rule.escalations.end(),
+                   [](const Escalation& a, const Escalation& b) { return a.after_ms < b.after_ms; });
 }
 
 struct RuleKey {
@@ -295,13 +342,16 @@ constexpr RuleKey rule_keys[] = {
     {"after_quiet",
      [](Reader& r, const Item& item, Rule& rule) { set(rule.after_quiet, r.read_bool(item)); }},
     {"view", [](Reader& r, const Item& item, Rule& rule) { set(rule.view, r.read_choice(item, views)); }},
+    {"escalate", read_escalations},
     {"subagents", [](Reader& r, const Item& item, Rule& rule) { set(rule.subagents, r.read_bool(item)); }},
 };
 
 // Nothing if the rule has problems or is disabled (`enabled = false`). Sets `name` in each case.
-std::optional<Rule> read_rule(const RulesReader& reader, const toml::table& table, std::string& name) {
+std::optional<Rule> read_rule(const RulesReader& reader, const toml::table& table, View view,
+                              std::string& name) {
   const std::size_t problems = reader.problems.size();
   Rule rule;
+  rule.view = view;
   rule.file = reader.file;
   rule.line = static_cast<int>(table.source().begin.line);
   bool enabled = true;
@@ -338,6 +388,9 @@ std::optional<Rule> read_rule(const RulesReader& reader, const toml::table& tabl
   if (!enabled) return std::nullopt;
   const bool asks_status = table.contains("status") || table.contains("reason");
   if (rule.on.empty() && asks_status) rule.on = {"status"};
+  if (rule.on.empty() && rule.context_condition() != nullptr) rule.on = {"usage.updated"};
+  if (rule.context_condition() != nullptr && rule.once != Rule::Once::event)
+    reader.add_problem(table.source(), "`context` means once per session and compaction: omit `once`");
   if (rule.on.empty())
     reader.add_problem(table.source(),
                        "a rule needs `on` or `status`: on = \"turn.finished\", or status = \"waiting\"");
@@ -362,6 +415,7 @@ struct ParsedFile {
   std::vector<std::string> sinks_by_default{"desktop"};
   std::vector<QuietHours> quiet_by_default;
   bool with_built_in = true;
+  View view = View::meta;  // of rules without `view`
   std::optional<std::int64_t> max_age_ms;
 };
 
@@ -371,7 +425,7 @@ void read_rule_list(const RulesReader& reader, const toml::node& node, ParsedFil
     return reader.add_type_error({"rule", node}, "a list of tables, [[rule]]");
   for (const toml::node& item : *array) {
     std::string name;
-    auto rule = read_rule(reader, *item.as_table(), name);
+    auto rule = read_rule(reader, *item.as_table(), parsed.view, name);
     if (!name.empty() && !parsed.names.insert(name).second)
       reader.add_problem(item.source(), "there are two rules named " + name);
     if (rule) parsed.rules.push_back(std::move(*rule));
@@ -395,8 +449,9 @@ void read_sink_tables(const RulesReader& reader, const toml::node& node, ParsedF
     reader.add_problem(node.source(), "more than " + std::to_string(Rules::sinks_max) + " sinks");
 }
 
-ParsedFile parse_file(const RulesReader& reader, std::string_view text) {
+ParsedFile parse_file(const RulesReader& reader, std::string_view text, View view = View::meta) {
   ParsedFile parsed;
+  parsed.view = view;
   toml::table table;
   try {
     table = toml::parse(text);
@@ -404,7 +459,9 @@ ParsedFile parse_file(const RulesReader& reader, std::string_view text) {
     reader.add_problem(error.source(), std::string(error.description()));
     return parsed;
   }
-  constexpr std::string_view known[] = {"rule", "sink", "sinks", "quiet", "defaults", "max_age"};
+  constexpr std::string_view known[] = {"rule", "sink", "sinks", "quiet", "defaults", "max_age", "view"};
+  if (const toml::node* const node = table.get("view"))  // before the rules
+    set(parsed.view, reader.read_choice({"view", *node}, views));
   for (const auto& [key, node] : table) {
     const Item item{key.str(), node};
     if (item.key == "rule") {
@@ -421,7 +478,7 @@ ParsedFile parse_file(const RulesReader& reader, std::string_view text) {
       parsed.max_age_ms = reader.read_duration(item);
       if (parsed.max_age_ms && (*parsed.max_age_ms < 1000 || *parsed.max_age_ms > max_age_ms_max))
         reader.add_problem(item, "`max_age` must be from 1s to 1d");
-    } else {
+    } else if (item.key != "view") {
       reader.add_unknown_key(key, known);
     }
   }
@@ -435,12 +492,30 @@ Sink built_in_sink(std::string name, SinkKind kind) {
   return sink;
 }
 
+// Each step of an escalation reaches sinks that do not have the notice yet: a receiver would take a second
+// one for a repetition.
+void check_escalations(const RulesReader& reader, const Rule& rule) {
+  std::set<std::string, std::less<>> notified(rule.sinks.begin(), rule.sinks.end());
+  const auto add_problem = [&](const std::string& why) {
+    reader.problems.push_back({reader.file, rule.line, "rule " + rule.name + ": `escalate` " + why});
+  };
+  for (const Escalation& step : rule.escalations) {
+    if (step.after_ms == 0) add_problem("has no time: name the sinks in `sinks`, or set `after`");
+    for (const std::string& name : step.sinks) {
+      if (!notified.insert(name).second) add_problem("names the sink " + name + " a second time");
+    }
+  }
+}
+
 // Fills in the file's defaults and reports unknown sinks.
 void apply_defaults(const RulesReader& reader, const ParsedFile& parsed, Rules& rules) {
   for (Rule& rule : rules.rules) {
     if (rule.sinks.empty()) rule.sinks = parsed.sinks_by_default;
     if (rule.quiet.empty()) rule.quiet = parsed.quiet_by_default;
-    for (const std::string& name : rule.sinks) {
+    std::vector<std::string> names = rule.sinks;
+    for (const Escalation& each : rule.escalations)
+      names.insert(names.end(), each.sinks.begin(), each.sinks.end());
+    for (const std::string& name : names) {
       if (rules.sink(name) != nullptr) continue;
       std::vector<std::string_view> known;
       for (const auto& [each, sink] : rules.sinks) known.push_back(each);
@@ -449,6 +524,7 @@ void apply_defaults(const RulesReader& reader, const ParsedFile& parsed, Rules& 
                                      "\"; did you mean \"" + std::string(nearest_word(name, known)) +
                                      "\"? Sinks are tables, [sink." + name + "]"});
     }
+    check_escalations(reader, rule);
   }
 }
 
@@ -469,7 +545,7 @@ ReadRules read_rules(std::string_view text, const std::string& file, const std::
   if (parsed.max_age_ms) read.rules.max_age_ms = *parsed.max_age_ms;
   if (parsed.with_built_in) {
     const RulesReader built_in{{}, home, read.problems};
-    for (Rule& rule : parse_file(built_in, default_rules_text).rules) {
+    for (Rule& rule : parse_file(built_in, default_rules_text, parsed.view).rules) {
       if (!parsed.names.contains(rule.name)) read.rules.rules.push_back(std::move(rule));
     }
   }

@@ -1,11 +1,13 @@
 #include "notifier/session_cache.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "base/json_writer.hpp"
 #include "base/quantities.hpp"
 #include "common/format.hpp"
+#include "common/http.hpp"
 #include "notifier/notice.hpp"
 
 namespace earshot::notifier {
@@ -40,8 +42,10 @@ void write_without_text(JsonWriter& writer, simdjson::dom::element value) {
   }
 }
 
+constexpr std::int64_t clock_offset_ms_max = 366LL * 24 * 3600 * 1000;  // a larger one is cut
+
 // Calls that run subagents are open while the subagent asks; they are not the tool that needs permission.
-constexpr std::string_view agent_tools[] = {"Agent", "Task"};
+constexpr std::string_view agent_tools[] = {"Agent", "Task", "task", "spawn_agent"};
 
 void set_if_known(std::string& field, std::string_view text) {
   if (!text.empty()) field = text;
@@ -103,12 +107,29 @@ std::string frame_for(std::string_view json, View view) {
 }
 
 bool SessionCache::update(const Fields& frame) {
-  if (frame.text("type") == "welcome") daemon_host_ = frame.text("host");
+  if (frame.text("type") == "welcome") {
+    daemon_host_ = frame.text("host");
+    page_ = frame.text("url").empty() ? default_page_ : std::string(frame.text("url"));
+  }
   const std::string_view id = frame.text("session");
   if (id.empty()) return false;
   Session& session = sessions_[id];
   set_if_known(session.host, frame.text("host"));
+  set_if_known(session.program, frame.text("program"));
+  if (frame.text("type") == "session") {
+    if (const auto offset = frame.integer("clock_offset_ms")) {
+      clock_offsets_[session.host] = std::clamp(*offset, -clock_offset_ms_max, clock_offset_ms_max);
+    } else {
+      clock_offsets_.erase(session.host);
+    }
+  }
   return update_facts(frame, session);
+}
+
+std::int64_t SessionCache::adjust_time(std::string_view host, std::optional<std::int64_t> time_ms) const {
+  if (!time_ms || *time_ms == 0) return 0;
+  const std::int64_t* const offset = clock_offsets_.find(host);
+  return *time_ms + (offset == nullptr ? 0 : *offset);
 }
 
 bool SessionCache::update_facts(const Fields& frame, Session& session) {
@@ -124,8 +145,15 @@ bool SessionCache::update_facts(const Fields& frame, Session& session) {
     set_if_known(session.model, frame.text("model"));
     set_if_known(session.title, frame.text("title"));
   }
+  if (type == "status") set_if_known(session.title, frame.text("title"));
   if (is_session) {
-    if (const auto cost = number(frame.object("usage"), "cost_usd")) session.cost_usd = cost;
+    const Fields usage = frame.object("usage");
+    if (const auto cost = number(usage, "cost_usd")) session.cost_usd = cost;
+    if (const auto tokens = number(usage, "context")) session.context_tokens = tokens;
+    if (const auto window = number(usage, "context_window")) {
+      session.context_window = window;
+      set_if_known(session.context_model, frame.text("model"));
+    }
     session.calls.clear();
     const auto add_calls = [&](const Fields& of) {
       for (const Fields& tool : of.objects("tools"))
@@ -141,19 +169,55 @@ bool SessionCache::update_facts(const Fields& frame, Session& session) {
     std::erase_if(session.calls, [&](const Call& each) { return each.call == frame.text("call"); });
   } else if (type == "turn.started") {
     std::erase_if(session.calls, [&](const Call& each) { return each.stream == stream; });
-    if (main) session.api_status.clear();
+    if (main) session.api_status.clear(), session.api_kind.clear();
   } else if (type == "usage.updated") {
     if (const auto cost = number(frame, "cost_usd")) session.cost_usd = cost;
+    if (main) update_context(frame, session);
+  } else if (type == "compaction.finished" && main) {
+    session.context_tokens = number(frame, "post_tokens");
   } else if (type == "api.failed" && main) {
     session.api_status = number_text(frame, "status");
+    session.api_kind = frame.text("kind");
   }
   return type.starts_with("session") || type.starts_with("tool.");
+}
+
+// What the message's prompt held is the size of the context, where the transcript does not state it.
+void SessionCache::update_context(const Fields& frame, Session& session) {
+  const double tokens =
+      number(frame, "context_tokens")
+          .value_or(number(frame, "input").value_or(0) + number(frame, "cache_read").value_or(0) +
+                    number(frame, "cache_write").value_or(0));
+  if (tokens <= 0) return;  // a message that the program wrote itself
+  session.context_tokens = tokens;
+  const std::string_view model = frame.text("model");
+  if (!model.empty() && model != session.context_model) {
+    if (!session.context_model.empty()) session.context_window.reset();
+    session.context_model = model;
+  }
+  if (const auto window = number(frame, "context_window")) session.context_window = window;
+}
+
+std::optional<double> SessionCache::percent_of(const Session& session) {
+  if (!session.context_tokens || session.context_window.value_or(0) <= 0) return std::nullopt;
+  return 100 * *session.context_tokens / *session.context_window;
+}
+
+std::optional<double> SessionCache::context_percent(std::string_view id) const {
+  const Session* const session = sessions_.find(id);
+  return session == nullptr ? std::nullopt : percent_of(*session);
+}
+
+bool SessionCache::needs_context_window(std::string_view id) const {
+  const Session* const session = sessions_.find(id);
+  return session != nullptr && session->context_tokens.value_or(0) > 0 && !session->context_window;
 }
 
 std::string SessionCache::waiting_tool(const Session& session) const {
   std::string tool;
   for (const Call& each : session.calls) {
-    if (contains(agent_tools, each.tool)) continue;
+    const std::string_view name = each.tool;
+    if (contains(agent_tools, name.substr(name.rfind('.') + 1))) continue;  // of `namespace.spawn_agent`
     if (!tool.empty() && tool != each.tool) return {};
     tool = each.tool;
   }
@@ -167,7 +231,10 @@ void SessionCache::set_variables(const Session& session, EventContext& context) 
   };
   set("type", context.type);
   set("host", context.host);
+  context.is_daemon_known = !daemon_host_.empty();
   if (!daemon_host_.empty() && context.host != daemon_host_) set("elsewhere", context.host);
+  set("program", session.program);
+  if (session.program != "claude-code") set("other_program", session.program);
   set("session", context.session);
   set("short", common::short_id(context.session));
   set("agent", context.agent);
@@ -177,15 +244,44 @@ void SessionCache::set_variables(const Session& session, EventContext& context) 
   set("branch", session.branch);
   set("model", session.model);
   set("title", session.title);
+  set("link", common::session_page(page_, context.session, context.host));
   set("api_status", session.api_status);
+  set("api_kind", session.api_kind);
   if (context.duration_ms)
     set("duration", format_duration(common::Ms(static_cast<std::int64_t>(*context.duration_ms))));
+  context.context_percent = percent_of(session);
+  if (context.context_percent) {
+    set("context", std::to_string(static_cast<std::int64_t>(std::floor(*context.context_percent))) + "%");
+  }
   if (session.cost_usd) {
     char text[32];
     std::snprintf(text, sizeof text, "$%.2f", *session.cost_usd);
     context.cost_usd = session.cost_usd;
     set("cost", text);
   }
+}
+
+void SessionCache::set_limits(const Fields& limits, const Session& session, EventContext& context) {
+  constexpr std::int64_t minute_ms = 60'000;
+  Fields fullest;
+  for (const Fields& window : limits.objects("windows")) {
+    const auto used = number(window, "used_percent");
+    if (!used || (context.used_percent && *context.used_percent >= *used)) continue;
+    context.used_percent = used;
+    fullest = window;
+  }
+  if (!context.used_percent) return;
+  context.values["used"] = std::to_string(static_cast<std::int64_t>(std::floor(*context.used_percent))) + "%";
+  const std::int64_t minutes = fullest.integer("window_minutes").value_or(0);
+  context.values["window"] =
+      minutes > 0 ? duration_literal(common::Ms(minutes * minute_ms)) : std::string(fullest.text("name"));
+  const std::int64_t resets = parse_time(fullest.text("resets_at")).value_or(0);
+  if (resets > 0) context.values["resets"] = format_local_clock(resets);
+  // It is the account's: the same period of all its sessions is one event.
+  const std::int64_t period = minutes > 0 ? resets / (minutes * minute_ms) : resets;
+  context.id =
+      digest("limits\n" + context.host + '\n' + session.program + '\n' + std::string(limits.text("limit")) +
+             '\n' + std::string(fullest.text("name")) + '\n' + std::to_string(period));
 }
 
 std::string_view SessionCache::offline_id(std::string_view session) const {
@@ -210,7 +306,7 @@ EventContext SessionCache::event_context(const Fields& frame, std::string_view j
   const auto time = parse_time(frame.text("time"));
   std::int64_t& last = times_[context.stream];
   if (time) last = *time;
-  context.time_ms = time.value_or(last);
+  context.time_ms = adjust_time(context.host, time.value_or(last));
   if (const auto ms = number(frame, "duration_ms")) context.duration_ms = ms;
   context.fatal = frame.flag("fatal");
   for (const std::string_view key : member_variables) {
@@ -231,6 +327,7 @@ EventContext SessionCache::event_context(const Fields& frame, std::string_view j
     identity += number_text(frame, key);
   }
   context.id = digest(identity);
+  if (context.type == "limits.updated") set_limits(frame, session, context);
   return context;
 }
 
@@ -244,7 +341,7 @@ void SessionCache::apply_status(const Fields& status, Session& session, EventCon
   if (is_host_offline(status)) {  // keep the reported status: it is valid again when the host is back
     session.offline_id = digest("away\n" + context.host + '\n' + context.session + '\n' + std::string(since));
     context.id = session.offline_id;
-    context.time_ms = parse_time(since).value_or(0);
+    context.time_ms = parse_time(since).value_or(0);  // of the hub
     context.values["state"] = state;
     context.values["reason"] = status.text("reason");
     context.values["time"] = since;
@@ -269,7 +366,7 @@ void SessionCache::apply_status(const Fields& status, Session& session, EventCon
 
 void SessionCache::set_status(const Session& session, EventContext& context) const {
   context.id = session.status_id;
-  context.time_ms = parse_time(session.since).value_or(0);
+  context.time_ms = adjust_time(context.host, parse_time(session.since));
   context.values["state"] = session.state;
   if (!session.reason.empty()) context.values["reason"] = session.reason;
   if (!session.detail.empty()) context.values["detail"] = session.detail;

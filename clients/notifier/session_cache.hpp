@@ -17,9 +17,10 @@ namespace earshot::notifier {
 
 /// The variables of templates.
 constexpr std::string_view meta_variables[] = {
-    "type",  "name",  "project",    "host",       "elsewhere", "session", "short",    "branch",
-    "model", "turn",  "state",      "reason",     "tool",      "outcome", "duration", "cost",
-    "tools", "agent", "agent_type", "api_status", "origin",    "time"};
+    "type",     "name",   "project", "host",  "elsewhere",  "program",    "other_program", "session",
+    "short",    "branch", "model",   "turn",  "state",      "reason",     "tool",          "outcome",
+    "duration", "cost",   "tools",   "agent", "agent_type", "api_status", "api_kind",      "used",
+    "window",   "resets", "origin",  "time",  "link",       "context"};
 /// Session text: only in the full view.
 constexpr std::string_view text_variables[] = {"title", "prompt", "text",        "detail",
                                                "error", "output", "description", "summary"};
@@ -30,8 +31,9 @@ struct EventContext {
   std::string host, session, stream, agent;
   std::string id;            // equal for repeats and copies of the same event
   std::int64_t time_ms = 0;  // 0: unknown
-  std::optional<double> duration_ms, cost_usd;
+  std::optional<double> duration_ms, cost_usd, used_percent, context_percent;
   bool fatal = false;
+  bool is_daemon_known = false;  // `elsewhere` is only empty on the daemon's own host
   std::map<std::string, std::string, std::less<>> values;
   std::string frame;  // the JSON as received
 
@@ -45,7 +47,11 @@ std::string frame_for(std::string_view frame, View view);
 class SessionCache {
  public:
   static constexpr std::size_t sessions_max = 8192;  // the oldest is evicted
+  static constexpr std::size_t hosts_max = 4096;     // likewise
   static constexpr std::size_t open_calls_max = 64;  // per session; further calls are ignored
+
+  /// The address of the page of a daemon that does not state it; empty: unknown.
+  void set_page(std::string url) { page_ = default_page_ = std::move(url); }
 
   /// Returns whether variables of the session's status may have changed.
   bool update(const common::Fields& frame);
@@ -59,15 +65,26 @@ class SessionCache {
   /// The id of the `host_offline` status while a hub reports the session's host as offline; otherwise empty.
   std::string_view offline_id(std::string_view session) const;
 
+  /// How full the context of the main stream is; absent: unknown.
+  std::optional<double> context_percent(std::string_view session) const;
+  /// Whether the size of the context is known, and not how large it may become: only `session` frames have
+  /// it.
+  bool needs_context_window(std::string_view session) const;
+  void set_context_window(std::string_view session, double tokens) {
+    sessions_[session].context_window = tokens;
+  }
+
  private:
   struct Call {
     std::string call, tool, stream;
   };
   struct Session {
-    std::string host, project, directory, title, model, branch;
+    std::string host, program, project, directory, title, model, branch;
     std::vector<Call> calls;
     std::optional<double> cost_usd;
-    std::string api_status, api_error;
+    std::optional<double> context_tokens, context_window;  // of the main stream
+    std::string context_model;                             // to which the window belongs
+    std::string api_status, api_kind;
     std::string state, reason, detail, since, source, status_id;  // latest status that the host reported
     std::string offline_id;
   };
@@ -76,11 +93,19 @@ class SessionCache {
                     std::int64_t now_ms);
   void set_status(const Session& session, EventContext& context) const;
   void set_variables(const Session& session, EventContext& context) const;
+  /// The variables of a limits.updated, from the window of which most is used.
+  static void set_limits(const common::Fields& limits, const Session& session, EventContext& context);
+  static std::optional<double> percent_of(const Session& session);
+  static void update_context(const common::Fields& frame, Session& session);
   std::string waiting_tool(const Session& session) const;
+  /// A time of the host, by this machine's clock; 0: unknown.
+  std::int64_t adjust_time(std::string_view host, std::optional<std::int64_t> time_ms) const;
 
   std::string daemon_host_;
+  std::string page_, default_page_;
   BoundedMap<Session, sessions_max> sessions_;
-  BoundedMap<std::int64_t, sessions_max> times_;  // stream → time of its latest event with a time
+  BoundedMap<std::int64_t, hosts_max> clock_offsets_;  // host → to add to its times
+  BoundedMap<std::int64_t, sessions_max> times_;       // stream → time of its latest event with a time
 };
 
 }  // namespace earshot::notifier

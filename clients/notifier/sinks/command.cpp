@@ -122,7 +122,7 @@ Delivery run_program(const std::vector<std::string>& command, const std::vector<
     return {.why = arguments.front() + " took longer than " + duration_literal(common::Ms(timeout_ms)) +
                    " and was stopped"};
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {.done = true};
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {.done = true, .answer = "exited with 0"};
   std::string why =
       arguments.front() + (WIFEXITED(status) ? " exited with " + std::to_string(WEXITSTATUS(status))
                                              : " was killed by signal " + std::to_string(WTERMSIG(status)));
@@ -131,11 +131,15 @@ Delivery run_program(const std::vector<std::string>& command, const std::vector<
 }
 
 Delivery run_command(const Sink& sink, const Notice& notice) {
-  const std::vector<std::string> environment{
-      "EARSHOT_ID=" + notice.id,           "EARSHOT_RULE=" + notice.rule,
-      "EARSHOT_TITLE=" + notice.title,     "EARSHOT_BODY=" + notice.body,
-      "EARSHOT_SESSION=" + notice.session, "EARSHOT_PROJECT=" + notice.project,
-      "EARSHOT_HOST=" + notice.host,       "EARSHOT_URGENCY=" + std::string(urgency_name(notice.urgency))};
+  const std::vector<std::string> environment{"EARSHOT_ID=" + notice.id,
+                                             "EARSHOT_RULE=" + notice.rule,
+                                             "EARSHOT_TITLE=" + notice.title,
+                                             "EARSHOT_BODY=" + notice.body,
+                                             "EARSHOT_SESSION=" + notice.session,
+                                             "EARSHOT_PROJECT=" + notice.project,
+                                             "EARSHOT_HOST=" + notice.host,
+                                             "EARSHOT_LINK=" + notice.link,
+                                             "EARSHOT_URGENCY=" + std::string(urgency_name(notice.urgency))};
   return run_program(sink.command, environment, notice_json(notice) + "\n", sink.timeout_ms);
 }
 

@@ -47,6 +47,7 @@ class BusDesktop : public Desktop {
   void show(const QueuedNotice& queued) override { post(queued); }
   void close(const std::string& slot, const std::string& notice) override { post(Closing{slot, notice}); }
   void open(const std::string& url) override { post(Page{url}); }
+  void run_outside(const std::vector<std::string>& command) override { post(Program{command}); }
 
  private:
   struct Stop {};
@@ -56,7 +57,10 @@ class BusDesktop : public Desktop {
   struct Page {
     std::string url;
   };
-  using Task = std::variant<QueuedNotice, Closing, Page, Stop>;
+  struct Program {
+    std::vector<std::string> command;
+  };
+  using Task = std::variant<QueuedNotice, Closing, Page, Program, Stop>;
 
   struct Unref {
     void operator()(sd_bus_slot* slot) const { sd_bus_slot_unref(slot); }
@@ -64,7 +68,10 @@ class BusDesktop : public Desktop {
   // A call whose reply is pending. Its destruction cancels the callback, which refers to it.
   struct Call {
     BusDesktop& self;
-    std::string key = {}, slot = {}, notice = {}, url = {};
+    std::string key = {};
+    ShownNotices::Entry entry = {};
+    std::string url = {};
+    std::vector<std::string> command = {};
     bool close_at_once = false;  // the notice was answered before the server replied with its id
     std::unique_ptr<sd_bus_slot, Unref> reply = nullptr;
   };
@@ -115,6 +122,8 @@ class BusDesktop : public Desktop {
     for (Task& task : std::exchange(pending_, {})) {
       if (const auto* page = std::get_if<Page>(&task)) {
         open_page(page->url);
+      } else if (const auto* program = std::get_if<Program>(&task)) {
+        start_unit(program->command);
       } else if (!ready_) {
         waiting.push_back(std::move(task));
       } else if (const auto* queued = std::get_if<QueuedNotice>(&task)) {
@@ -132,6 +141,7 @@ class BusDesktop : public Desktop {
       if (const auto* queued = std::get_if<QueuedNotice>(&task))
         callbacks_.on_done(queued->key(), {.why = why});
       if (const auto* page = std::get_if<Page>(&task)) callbacks_.on_open_failed(page->url);
+      if (const auto* program = std::get_if<Program>(&task)) callbacks_.on_run_failed(program->command);
     }
   }
 
@@ -234,12 +244,16 @@ class BusDesktop : public Desktop {
     if (made >= 0)
       made = sd_bus_message_append(message, "susss", "earshot", before == nullptr ? 0U : before->id,
                                    "utilities-terminal", notice.title.c_str(), body.c_str());
+    const bool can_focus = notice.is_here && !notice.session.empty();
+    const int action_words = !actions_ ? 0 : can_focus ? 6 : 4;
     if (made >= 0)
-      made = sd_bus_message_append(message, "as", actions_ ? 4 : 0, "default", "Open", "open", "Open");
+      made = sd_bus_message_append(message, "as", action_words, "default", "Open", "open", "Open", "focus",
+                                   "Focus");
     if (made >= 0)
       made = sd_bus_message_append(message, "a{sv}i", 2, "urgency", "y", static_cast<int>(notice.urgency),
                                    "category", "s", "im.received", -1);
-    calls_.push_back(Call{*this, queued.key(), notice.slot, notice.id});
+    calls_.push_back(
+        Call{*this, queued.key(), {notice.slot, notice.id, 0, notice.link, can_focus ? notice.session : ""}});
     Call& call = calls_.back();
     sd_bus_slot* reply = nullptr;
     if (made >= 0) made = sd_bus_call_async(bus_, &reply, message, on_notified, &call, reply_usec);
@@ -263,12 +277,13 @@ class BusDesktop : public Desktop {
       self.callbacks_.on_done(call.key, {.why = "the notification server: " + error_text(*error)});
     } else if (sd_bus_message_read_basic(reply, 'u', &id) > 0) {
       auto& entries = self.shown_.entries;
-      std::erase_if(entries, [&](const auto& each) { return each.slot == call.slot; });
-      entries.push_back({call.slot, call.notice, id});
+      std::erase_if(entries, [&](const auto& each) { return each.slot == call.entry.slot; });
+      entries.push_back(call.entry);
+      entries.back().id = id;
       if (entries.size() > entries_max) entries.erase(entries.begin());
       self.callbacks_.on_shown(self.shown_);
-      self.callbacks_.on_done(call.key, {.done = true});
-      if (call.close_at_once) self.close_shown({call.slot, call.notice});
+      self.callbacks_.on_done(call.key, {.done = true, .answer = "displayed"});
+      if (call.close_at_once) self.close_shown({call.entry.slot, call.entry.notice});
     }
     self.finish(call);
     return 0;
@@ -276,7 +291,7 @@ class BusDesktop : public Desktop {
 
   void close_shown(const Closing& closing) {
     for (Call& call : calls_) {
-      if (call.slot == closing.slot && call.notice == closing.notice) call.close_at_once = true;
+      if (call.entry.slot == closing.slot && call.entry.notice == closing.notice) call.close_at_once = true;
     }
     const ShownNotices::Entry* const entry = find(closing.slot);
     if (entry == nullptr || entry->notice != closing.notice) return;
@@ -302,8 +317,11 @@ class BusDesktop : public Desktop {
     const char* action = nullptr;
     if (sd_bus_message_read(signal, "us", &id, &action) <= 0) return 0;
     const auto& entries = self.shown_.entries;
-    if (std::any_of(entries.begin(), entries.end(), [&](const auto& each) { return each.id == id; }))
-      self.callbacks_.on_clicked();
+    const auto entry =
+        std::find_if(entries.begin(), entries.end(), [&](const auto& each) { return each.id == id; });
+    if (entry == entries.end()) return 0;
+    const bool is_focus = std::strcmp(action, "focus") == 0 && !entry->session.empty();
+    (is_focus ? self.callbacks_.on_focus : self.callbacks_.on_clicked)(*entry);
     return 0;
   }
 
@@ -321,7 +339,7 @@ class BusDesktop : public Desktop {
 
   // The portal starts the browser outside of this program's sandbox.
   void open_page(const std::string& url) {
-    calls_.push_back(Call{*this, {}, {}, {}, url});
+    calls_.push_back(Call{*this, {}, {}, url});
     Call& call = calls_.back();
     sd_bus_slot* reply = nullptr;
     const int sent = sd_bus_call_method_async(
@@ -341,12 +359,63 @@ class BusDesktop : public Desktop {
     return 0;
   }
 
+  // A transient unit. The manager replaces `$NAME` and `%x` in its words: such commands are not for it.
+  void start_unit(const std::vector<std::string>& command) {
+    const auto is_plain = [](const std::string& word) { return word.find_first_of("$%") == word.npos; };
+    if (!command.front().starts_with('/') || !std::all_of(command.begin(), command.end(), is_plain))
+      return callbacks_.on_run_failed(command);
+    const std::string name =
+        "earshot-notify-" + std::to_string(::getpid()) + "-" + std::to_string(++units_) + ".service";
+    sd_bus_message* message = nullptr;
+    int made = sd_bus_message_new_method_call(bus_, &message, "org.freedesktop.systemd1",
+                                              "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
+                                              "StartTransientUnit");
+    const auto add = [&](int result) { made = made < 0 ? made : result; };
+    if (made >= 0) {
+      add(sd_bus_message_append(message, "ss", name.c_str(), "fail"));
+      add(sd_bus_message_open_container(message, 'a', "(sv)"));
+      add(sd_bus_message_append(message, "(sv)", "CollectMode", "s", "inactive-or-failed"));
+      add(sd_bus_message_open_container(message, 'r', "sv"));
+      add(sd_bus_message_append(message, "s", "ExecStart"));
+      add(sd_bus_message_open_container(message, 'v', "a(sasb)"));
+      add(sd_bus_message_open_container(message, 'a', "(sasb)"));
+      add(sd_bus_message_open_container(message, 'r', "sasb"));
+      add(sd_bus_message_append(message, "s", command.front().c_str()));
+      add(sd_bus_message_open_container(message, 'a', "s"));
+      for (const std::string& word : command) add(sd_bus_message_append(message, "s", word.c_str()));
+      for (int depth = 0; depth < 5; ++depth) {
+        if (depth == 1) add(sd_bus_message_append(message, "b", 0));
+        add(sd_bus_message_close_container(message));
+      }
+      add(sd_bus_message_close_container(message));
+      add(sd_bus_message_append(message, "a(sa(sv))", 0));
+    }
+    calls_.push_back(Call{.self = *this, .command = command});
+    Call& call = calls_.back();
+    sd_bus_slot* reply = nullptr;
+    if (made >= 0) made = sd_bus_call_async(bus_, &reply, message, on_unit_started, &call, reply_usec);
+    call.reply.reset(reply);
+    sd_bus_message_unref(message);
+    if (made >= 0) return;
+    calls_.pop_back();
+    callbacks_.on_run_failed(command);
+  }
+
+  static int on_unit_started(sd_bus_message* reply, void* user_data, sd_bus_error*) {
+    const Call& call = *static_cast<Call*>(user_data);
+    BusDesktop& self = call.self;
+    if (sd_bus_message_get_error(reply) != nullptr) self.callbacks_.on_run_failed(call.command);
+    self.finish(call);
+    return 0;
+  }
+
   // Used by the thread only, except tasks_.
   ShownNotices shown_;
   sd_event* event_ = nullptr;
   sd_bus* bus_ = nullptr;
   bool ready_ = false, is_asking_ = false;
   bool markup_ = false, actions_ = false;
+  unsigned units_ = 0;  // started ones
   std::chrono::steady_clock::time_point next_connect_{};
   std::deque<Task> pending_;
   std::list<Call> calls_;

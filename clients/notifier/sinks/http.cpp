@@ -60,19 +60,23 @@ std::string join_lines(const std::string& title, const std::string& body) {
   return body.empty() ? title : title + "\n" + body;
 }
 
+constexpr const char* link_text = "Open the session";
+
 void slack(const Notice& notice, const Credentials&, WebhookRequest& request) {
-  JsonWriter(request.body)
-      .begin_object()
-      .member("text", join_lines("*" + escape_markup(notice.title) + "*", escape_markup(notice.body)))
-      .end_object();
+  std::string text = join_lines("*" + escape_markup(notice.title) + "*", escape_markup(notice.body));
+  if (!notice.link.empty()) text += "\n<" + escape_markup(notice.link) + "|" + link_text + ">";
+  JsonWriter(request.body).begin_object().member("text", text).end_object();
 }
 
 void discord(const Notice& notice, const Credentials&, WebhookRequest& request) {
+  std::string link;
+  if (!notice.link.empty() && notice.link.size() < discord_bytes_max / 2)
+    link = "\n[" + std::string(link_text) + "](<" + notice.link + ">)";
+  const std::string text =
+      join_lines("**" + escape_markdown(notice.title) + "**", escape_markdown(notice.body));
   JsonWriter writer(request.body);
   writer.begin_object();
-  writer.member("content",
-                shorten(join_lines("**" + escape_markdown(notice.title) + "**", escape_markdown(notice.body)),
-                        discord_bytes_max));
+  writer.member("content", shorten(text, discord_bytes_max - link.size()) + link);
   writer.raw_member("allowed_mentions", R"({"parse":[]})");
   writer.end_object();
 }
@@ -93,7 +97,13 @@ void teams(const Notice& notice, const Credentials&, WebhookRequest& request) {
   writer.key("body").begin_array();
   write_block(notice.title, true);
   if (!notice.body.empty()) write_block(notice.body, false);
-  writer.end_array().end_object();
+  writer.end_array();
+  if (!notice.link.empty()) {
+    writer.key("actions").begin_array().begin_object();
+    writer.member("type", "Action.OpenUrl").member("title", link_text).member("url", notice.link);
+    writer.end_object().end_array();
+  }
+  writer.end_object();
   request.body =
       R"({"type":"message","attachments":[{"contentType":"application/vnd.microsoft.card.adaptive","content":)" +
       card + "}]}";
@@ -101,7 +111,7 @@ void teams(const Notice& notice, const Credentials&, WebhookRequest& request) {
 
 void write_push(JsonWriter& writer, const Notice& notice, const int (&priorities)[3]) {
   writer.member("title", notice.title).member("message", notice.body.empty() ? notice.title : notice.body);
-  writer.member("priority", priorities[static_cast<std::size_t>(notice.urgency)]).end_object();
+  writer.member("priority", priorities[static_cast<std::size_t>(notice.urgency)]);
 }
 
 void add_bearer(const Credentials& credentials, WebhookRequest& request) {
@@ -116,6 +126,7 @@ void ntfy(const Notice& notice, const Credentials& credentials, WebhookRequest& 
   JsonWriter writer(request.body);
   writer.begin_object().member("topic", request.url.substr(slash + 1));
   write_push(writer, notice, {2, 3, 5});
+  writer.member_if_any("click", notice.link).end_object();
   request.url.resize(slash + 1);
   add_bearer(credentials, request);
 }
@@ -126,6 +137,12 @@ void gotify(const Notice& notice, const Credentials& credentials, WebhookRequest
   JsonWriter writer(request.body);
   writer.begin_object();
   write_push(writer, notice, {2, 5, 8});
+  if (!notice.link.empty()) {
+    writer.key("extras").begin_object().key("client::notification").begin_object();
+    writer.key("click").begin_object().member("url", notice.link).end_object();
+    writer.end_object().end_object();
+  }
+  writer.end_object();
   request.secret_headers.push_back("X-Gotify-Key: " + credentials.token);
 }
 
@@ -397,13 +414,17 @@ bool is_private(const sockaddr* address) {
 Delivery delivery_result(long status, std::int64_t retry_after_ms, const std::string& response) {
   Delivery delivery;
   delivery.done = status >= 200 && status <= 299;
-  if (delivery.done) return delivery;
+  constexpr std::size_t shown_columns = 120;
+  const std::string text = clean_line(response, shown_columns);
+  const std::string answer = "HTTP " + std::to_string(status) + (text.empty() ? "" : ": " + text);
+  if (delivery.done) {
+    delivery.answer = answer;
+    return delivery;
+  }
   const bool is_temporary = status == 408 || status == 425 || status == 429 || status >= 500;
   delivery.permanent = !is_temporary;
   delivery.retry_after_ms = is_temporary ? retry_after_ms : 0;
-  constexpr std::size_t shown_columns = 120;
-  const std::string text = clean_line(response, shown_columns);
-  delivery.why = "HTTP " + std::to_string(status) + (text.empty() ? "" : ": " + text);
+  delivery.why = answer;
   return delivery;
 }
 

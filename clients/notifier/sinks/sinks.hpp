@@ -107,6 +107,8 @@ struct ShownNotices {
     std::string slot;
     std::string notice;    // its id
     std::uint32_t id = 0;  // of the notification server
+    std::string link;      // of the session's page
+    std::string session;   // whose terminal can be focused; empty: none
     friend bool operator==(const Entry&, const Entry&) = default;
   };
   std::string server;  // identifies the server; ids of another server are invalid
@@ -123,9 +125,11 @@ class Desktop {
   /// Called on the desktop's thread.
   struct Callbacks {
     DeliveryCallback on_done;
-    std::function<void()> on_clicked;                  // the user clicked a notice
-    std::function<void(ShownNotices shown)> on_shown;  // the displayed notices changed
+    std::function<void(const ShownNotices::Entry& entry)> on_clicked;  // the user clicked a notice
+    std::function<void(const ShownNotices::Entry& entry)> on_focus;    // chose to see the session's terminal
+    std::function<void(ShownNotices shown)> on_shown;                  // the displayed notices changed
     std::function<void(std::string url)> on_open_failed;
+    std::function<void(std::vector<std::string> command)> on_run_failed;
   };
   static std::unique_ptr<Desktop> make(Callbacks callbacks, ShownNotices before);
   virtual ~Desktop() = default;
@@ -136,6 +140,8 @@ class Desktop {
   virtual void close(const std::string& slot, const std::string& notice);
   /// Opens the URL in the browser.
   virtual void open(const std::string& url) { callbacks_.on_open_failed(url); }
+  /// Lets the user's service manager run the command, outside of this program's sandbox.
+  virtual void run_outside(const std::vector<std::string>& command) { callbacks_.on_run_failed(command); }
 
  protected:
   explicit Desktop(Callbacks callbacks) : callbacks_(std::move(callbacks)) {}
@@ -160,6 +166,7 @@ class Sinks {
   void send(const Sink& sink, const QueuedNotice& queued);
   void close(const std::string& slot, const std::string& notice) { desktop_->close(slot, notice); }
   void open(const std::string& url) { desktop_->open(url); }
+  void run_outside(const std::vector<std::string>& command) { desktop_->run_outside(command); }
   /// Waits for deliveries in flight. Afterwards nothing may be sent.
   void stop();
 
