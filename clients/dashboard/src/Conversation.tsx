@@ -72,7 +72,7 @@ function ConversationEntry({ entry, base, showRecord }: { entry: Entry; base: st
     case "turn":
       return (
         <li class="entry begin" data-agent={agent}>
-          <div class="byline" tabIndex={-1} data-item={entry.event.cursor}><b>Turn {entry.turn.number}</b>{entry.event.origin === "human" ? null : <span>{entry.event.origin}</span>}{time}{rawButton}</div>
+          <div class="byline" tabIndex={-1} data-item={entry.event.cursor}><b>Turn {entry.turn.number}</b>{entry.event.origin === "human" ? null : <span>{entry.event.origin}</span>}{time}{entry.turn.waited_ms ? <span class="waited">waited {duration(entry.turn.waited_ms)} for you</span> : null}{rawButton}</div>
           <LongText event={entry.event} field="prompt" />
         </li>
       );
@@ -84,9 +84,9 @@ function ConversationEntry({ entry, base, showRecord }: { entry: Entry; base: st
       const { media } = entry.event;
       return (
         <li class="entry" data-role={role} data-kind={kind} data-agent={agent}>
-          <div class="byline" tabIndex={-1} data-item={entry.event.cursor}><b>{roles[role] ?? role}</b>{kind === "text" ? null : <span>{kind}</span>}{time}{rawButton}</div>
+          <div class="byline" tabIndex={-1} data-item={entry.event.cursor}><b>{kind === "agent" ? "Another agent" : (roles[role] ?? role)}</b>{kind === "text" || kind === "agent" ? null : <span>{kind}</span>}{time}{rawButton}</div>
           {thinking ? <details><summary>{text.slice(0, 120)}</summary><LongText event={entry.event} field="text" /></details> : <LongText event={entry.event} field="text" />}
-          {media ? <span class="note">{media.kind}, {media.media_type}{media.bytes ? `, ${bytes(media.bytes)}` : ""}</span> : null}
+          {media ? <span class="note">{media.kind}{media.media_type ? `, ${media.media_type}` : ""}{media.bytes ? `, ${bytes(media.bytes)}` : ""}</span> : null}
         </li>
       );
     }
@@ -182,7 +182,7 @@ export function Conversation({ session, version }: { session: OpenSession; versi
       {words.length > 0 ? <p class="note" role="status">{matching.length.toLocaleString()} of {entries.length.toLocaleString()} entries</p> : null}
       {first > 0 ? <p><button type="button" onClick={() => setEarlier(earlier + page_size)}>Show earlier ({first.toLocaleString()} more)</button></p> : null}
       {first === 0 && dropped > 0 ? <p class="note">{dropped.toLocaleString()} earlier entries are no longer in the page's memory.</p> : null}
-      <ol class="entries">{matching.slice(first).map((entry) => <ConversationEntry key={entry.event.stream + entry.event.cursor + entry.kind} entry={entry} base={session.frame.value?.project ?? ""} showRecord={showRecord} outcome={entry.kind === "tool" ? entry.tool.outcome : undefined} />)}</ol>
+      <ol class="entries">{matching.slice(first).map((entry) => <ConversationEntry key={entry.event.stream + entry.event.cursor + entry.kind} entry={entry} base={session.frame.value?.project ?? ""} showRecord={showRecord} outcome={entry.kind === "tool" ? entry.tool.outcome : entry.kind === "turn" ? entry.turn.outcome : undefined} />)}</ol>
       {end_hidden ? <p class="newest"><button type="button" onClick={() => scrollToEnd()}>Newest ↓</button></p> : null}
       {record ? <RecordDialog {...record} session={session} close={() => setRecord(undefined)} /> : null}
     </section>

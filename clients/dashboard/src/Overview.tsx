@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { connection, ready, sessions } from "./connection.js";
 import { ConnectionHelp } from "./ConnectionStatus.js";
 import { onMoveFocus } from "./keyboard.js";
-import { address, follow, go, onlyHost, onlyProject, onlyState, query } from "./route.js";
+import { address, follow, go, onlyHost, onlyProgram, onlyProject, onlyState, query } from "./route.js";
 import { hosts, nameOf, rows, type Row } from "./rows.js";
 import { Elapsed } from "./SessionParts.js";
 import { SessionRow } from "./SessionRow.js";
@@ -20,7 +20,7 @@ function Empty() {
     return (
       <div class="empty">
         <p>No session matches the filters.</p>
-        <button type="button" onClick={() => go({ q: "", state: "", project: "", on: "" })}>Show all {sessions.value.length}</button>
+        <button type="button" onClick={() => go({ q: "", state: "", project: "", on: "", program: "" })}>Show all {sessions.value.length}</button>
       </div>
     );
   }
@@ -69,7 +69,7 @@ export function Overview() {
     scrollToRow.current(at);
     requestAnimationFrame(() => document.querySelector<HTMLElement>(`[data-item="${CSS.escape(row.key)}"]`)?.focus({ preventScroll: true }));
   }), []);
-  useEffect(() => scrollTo(0, 0), [query.value, onlyState.value, onlyProject.value, onlyHost.value]);
+  useEffect(() => scrollTo(0, 0), [query.value, onlyState.value, onlyProject.value, onlyHost.value, onlyProgram.value]);
 
   if (list.length === 0) return <><h2 class="visually-hidden">Sessions</h2><Empty /></>;
   return (

@@ -1,41 +1,75 @@
-import { useEffect, useMemo } from "preact/hooks";
-import { isOffline, type SessionFrame } from "../../sdk/src/index.js";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { accountLimits, isOffline, sessionKey, type SessionFrame } from "../../sdk/src/index.js";
 import { Conversation } from "./Conversation.js";
+import { currentFrame, post, sessions, visible } from "./connection.js";
 import { programName, shortModel, tokens } from "./format.js";
+import { Gauges } from "./Numbers.js";
 import { openSession, type OpenSession } from "./session.js";
-import { projectOf, titleOf } from "./rows.js";
+import { projectOf, titleOf, unseen, waiting } from "./rows.js";
 import { follow, address } from "./route.js";
-import { Elapsed, TodoProgress } from "./SessionParts.js";
+import { Elapsed, ProgramMark, TodoProgress } from "./SessionParts.js";
 import { Timeline } from "./Timeline.js";
 import { UsageChart } from "./UsageChart.js";
 
 const files_max = 200; // the newest
 
-function Head({ frame }: { frame: SessionFrame }) {
+/** `current`: the overview's frame, which states estimates and times anew while the session works. */
+function Head({ frame, current }: { frame: SessionFrame; current: SessionFrame }) {
   const { status, usage, turn } = frame;
   return (
     <header class="head" data-state={status.state}>
-      <h2>{titleOf(frame)}</h2>
+      <h2><ProgramMark program={frame.program} />{titleOf(frame)}</h2>
       <p class="facts">
         {isOffline(frame) ? <span class="offline">host offline{status.since ? <>, last seen <Elapsed since={status.since} /> ago</> : ""}</span> : (
           <>
             <span class="status" data-state={status.state}>{status.state}{status.reason ? `: ${status.reason}` : ""}</span>
-            <Elapsed since={status.since ?? turn.started} />
+            <Elapsed since={status.since ?? turn.started} offset_ms={frame.clock_offset_ms} />
           </>
         )}
         <span>{projectOf(frame)}</span>
         {frame.git_branch ? <span>{frame.git_branch}</span> : null}
         <span>{frame.host}</span>
-        {frame.program ? <span>{programName(frame.program)}</span> : null}
+        {frame.program ? <span title={[frame.version, frame.originator, frame.source].filter(Boolean).join(", ")}>{programName(frame.program)}</span> : null}
         <span title={frame.model}>{shortModel(frame.model)}</span>
-        {frame.permission_mode ? <span>{frame.permission_mode}</span> : null}
+        {frame.permission_mode ? <span title="permission mode">{frame.permission_mode}</span> : null}
+        {frame.sandbox ? <span title="sandbox">{frame.sandbox}</span> : null}
         <span>turn {turn.number}</span>
-        <span title="output tokens, and tokens in the context">{tokens(usage.output)} out{usage.context === undefined ? "" : `, ${tokens(usage.context)} context`}</span>
-        {usage.cost_usd === undefined ? null : <span>${usage.cost_usd.toFixed(2)}</span>}
+        <span title={`${usage.output.toLocaleString()} output tokens`}>{tokens(usage.output)} out</span>
       </p>
       {status.state === "waiting" ? <p class="request">{status.detail ?? status.reason}</p> : null}
+      {status.state === "working" && status.detail ? <p class="note">{status.detail}</p> : null}
+      <Gauges frame={current} limits={limitsOf(frame)} />
     </header>
   );
+}
+
+/** The limits of the account that this session uses: another session may have stated them later. */
+function limitsOf(frame: SessionFrame) {
+  const others = sessions.value.map((session) => session.frame).filter(({ host, program }) => host === frame.host && program === frame.program);
+  return accountLimits([frame, ...others], Date.now());
+}
+
+/** Reports each finished turn to the daemon as seen, once, while the page is visible. */
+function useSeen(frame: SessionFrame | undefined) {
+  const reported = useRef("");
+  const is_visible = visible.value;
+  useEffect(() => {
+    if (!is_visible) reported.current = ""; // the user may have looked elsewhere meanwhile
+    if (!is_visible || !frame?.unseen) return;
+    const turn = `${frame.turn.number} ${frame.turn.finished}`;
+    if (reported.current === turn) return;
+    reported.current = turn;
+    void post("/v1/seen", { session: frame.session }).then((status) => {
+      if (status === 0) reported.current = ""; // repeated with the frame that follows a reconnect
+    });
+  }, [frame, is_visible]);
+}
+
+/** What the other sessions want of the user. */
+function Others({ except }: { except: string }) {
+  const [needs_you, finished] = [waiting.value, unseen.value].map((all) => all.filter(({ key }) => key !== except).length) as [number, number];
+  const texts = [needs_you > 0 && `${needs_you} ${needs_you === 1 ? "needs" : "need"} you`, finished > 0 && `${finished} unseen`].filter(Boolean);
+  return texts.length > 0 ? <span class="count">{texts.join(", ")}</span> : null;
 }
 
 function TodoList({ frame }: { frame: SessionFrame }) {
@@ -71,13 +105,16 @@ export function SessionPage(props: { session: string; host: string }) {
   useEffect(() => () => session.close(), []);
   void session.version.value;
   const frame = session.frame.value;
+  const key = frame ? sessionKey(frame.host, frame.session) : "";
+  const current = currentFrame(key) ?? frame;
+  useSeen(current);
   const back = { session: "", host: "" };
   return (
     <div class="session" data-offline={frame && isOffline(frame) ? "" : undefined}>
-      <p class="back"><a href={address(back)} onClick={follow(back)}>← All sessions</a></p>
-      {frame ? (
+      <p class="back"><a href={address(back)} onClick={follow(back)}>← All sessions</a><Others except={key} /></p>
+      {frame && current ? (
         <>
-          <Head frame={frame} />
+          <Head frame={frame} current={current} />
           <Timeline model={session.model} base={frame.project ?? ""} version={session.version.value} open={frame.status.state === "working" || frame.status.state === "waiting"} />
           <div class="columns">
             <Conversation session={session} version={session.version.value} />

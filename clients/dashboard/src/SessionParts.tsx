@@ -1,13 +1,57 @@
 // Small parts that the rows of the overview and the session page share.
-import type { OpenTool, SessionFrame } from "../../sdk/src/index.js";
-import { age, duration, ms, now } from "./format.js";
-import type { Phase } from "./rows.js";
+import type { AccountLimit, OpenTool, SessionFrame } from "../../sdk/src/index.js";
+import { age, duration, hourMinute, isHigh, ms, now, period, programMark, programName } from "./format.js";
+import { isTeam, showsPrograms, type Phase } from "./rows.js";
 
-/** Time since `since`. A component of its own, because it is rendered every second. */
-export function Elapsed({ since, short }: { since: string | undefined; short?: boolean }) {
+/** The agent program, where not all sessions are Claude Code's. */
+export function ProgramMark({ program }: { program: string | undefined }) {
+  return program && showsPrograms.value ? <><span class="program" data-program={program} title={programName(program)}>{programMark(program)}</span> </> : null;
+}
+
+const day_ms = 86_400_000;
+
+function resetText(resets_at: string, at: number): string {
+  const resets = ms(resets_at) ?? 0;
+  return resets - at < day_ms ? hourMinute(resets) : new Date(resets).toLocaleDateString([], { weekday: "short", day: "numeric", month: "short" });
+}
+
+const limits_max = 6; // the fullest: a team may have a thousand accounts
+const fullness = ({ windows }: AccountLimit) => Math.max(...windows.map(({ used_percent = 0 }) => used_percent));
+
+/** How much of the accounts' limits is used, and until when that is valid. */
+export function LimitList({ limits: all }: { limits: AccountLimit[] }) {
+  if (all.length === 0) return null;
+  const at = Date.now();
+  const limits = all.length <= limits_max ? all : [...all].sort((a, b) => fullness(b) - fullness(a)).slice(0, limits_max);
+  return (
+    <ul class="limits" aria-label="Limits of accounts">
+      {limits.map(({ host, program, limit, plan, reached, windows }) => (
+        <li title={[programName(program), limit !== program && limit, plan, reached && `reached: ${reached}`].filter(Boolean).join(", ")}>
+          <span class="program">{programMark(program)}</span>{isTeam.value ? <span>{host}</span> : null}
+          <span class="windows">
+            {windows.map(({ name, used_percent = 0, window_minutes, resets_at }) => {
+              const span = window_minutes ? period(window_minutes) : name;
+              const reset = resets_at ? `, resets ${resetText(resets_at, at)}` : "";
+              return (
+                <span class="window" data-high={isHigh(used_percent, 100)} title={`${used_percent} % of ${span} used${resets_at ? `, resets ${new Date(resets_at).toLocaleString()}` : ""}`}>
+                  <progress data-high={isHigh(used_percent, 100)} value={Math.min(used_percent, 100)} max={100} aria-label={`used of ${span}`} /> {Math.floor(used_percent)}% of {span}<span class="reset">{reset}</span>
+                </span>
+              );
+            })}
+          </span>
+        </li>
+      ))}
+      {all.length > limits.length ? <li class="more">{all.length - limits.length} more, less used</li> : null}
+    </ul>
+  );
+}
+
+/** Time since `since`. A component of its own, because it is rendered every second. `offset_ms`: see `clock_offset_ms` of a session. */
+export function Elapsed({ since, short, offset_ms = 0 }: { since: string | undefined; short?: boolean; offset_ms?: number | undefined }) {
   const start = ms(since);
   if (start === undefined) return null;
-  return <time dateTime={since} title={new Date(start).toLocaleString()}>{short ? age(since, now.value) : duration(Math.floor(Math.max(0, now.value - start) / 1000) * 1000)}</time>;
+  const at = now.value - offset_ms;
+  return <time dateTime={since} title={new Date(start + offset_ms).toLocaleString()}>{short ? age(since, at) : duration(Math.floor(Math.max(0, at - start) / 1000) * 1000)}</time>;
 }
 
 export const completedCount = (todos: SessionFrame["todos"]) => todos.filter((todo) => todo.status === "completed").length;
@@ -24,18 +68,32 @@ export function TodoProgress({ frame, hidden }: { frame: Pick<SessionFrame, "tod
 }
 
 const summary_max = 200; // characters: more than one line shows
-const summary_fields = ["command", "file_path", "notebook_path", "pattern", "path", "url", "query", "description", "prompt", "skill"]; // most informative first
+const summary_fields = ["command", "cmd", "file_path", "notebook_path", "pattern", "path", "url", "query", "description", "question", "task_name", "prompt", "skill"]; // most informative first
+
+const texts = (value: unknown) => (Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : []);
+const relativePath = (path: string, base: string) => (base && path.startsWith(base + "/") ? path.slice(base.length + 1) : path);
+
+/** The script of `["bash", "-lc", "make"]`, else the words. */
+const commandOf = (words: string[]) => (words.length === 3 && /^-l?c$/.test(words[1]!) ? words[2]! : words.join(" "));
+
+/** The files that a patch of the form `*** Update File: PATH` changes. */
+export const filesOfPatch = (patch: string) => [...patch.matchAll(/^\*\*\* (?:Update|Add|Delete) File: (.+)$/gm)].map((match) => match[1]!);
+
+/** True for tools that start a subagent, in any program; a name may have a namespace. */
+const startsAgent = (tool: string) => ["Agent", "Task", "task", "spawn_agent"].includes(tool.slice(tool.lastIndexOf(".") + 1));
 
 /** One line from a tool's input: its most informative field; paths below `base` are relative. */
 export function inputSummary(input: unknown, base = ""): string {
-  if (typeof input === "string") return input.slice(0, summary_max);
+  if (typeof input === "string") return filesOfPatch(input).map((file) => relativePath(file, base)).join(", ").slice(0, summary_max) || input.slice(0, summary_max);
   if (typeof input !== "object" || input === null) return "";
   const fields = input as Record<string, unknown>;
+  const files = texts(fields.files);
+  if (files.length > 0) return files.map((file) => relativePath(file, base)).join(", ").slice(0, summary_max);
   for (const name of summary_fields) {
-    const value = fields[name];
+    const value = name === "command" && Array.isArray(fields.command) ? commandOf(texts(fields.command)) : fields[name];
     if (typeof value !== "string") continue;
     const text = value.slice(0, 4 * summary_max).replaceAll(/\s+/g, " ");
-    return (base && text.startsWith(base + "/") ? text.slice(base.length + 1) : text).slice(0, summary_max);
+    return relativePath(text, base).slice(0, summary_max);
   }
   return "";
 }
@@ -43,12 +101,12 @@ export function inputSummary(input: unknown, base = ""): string {
 /** The most informative open tool call: a subagent's call rather than the call that started the subagent. */
 export function currentTool(frame: SessionFrame): OpenTool | undefined {
   const subagent_tools = frame.agents.flatMap((agent) => agent.tools);
-  return frame.tools.find(({ tool }) => tool !== "Agent" && tool !== "Task") ?? subagent_tools.at(-1) ?? frame.tools.at(-1);
+  return frame.tools.find(({ tool }) => !startsAgent(tool)) ?? subagent_tools.at(-1) ?? frame.tools.at(-1);
 }
 
 function withoutTool(frame: SessionFrame, phase: Phase) {
   const { status, turn, last_activity } = frame;
-  if (phase === "working") return <>{status.reason === "compaction" ? "compacting" : "thinking"} <Elapsed since={last_activity} /></>;
+  if (phase === "working") return <>{status.reason === "compaction" ? "compacting" : "thinking"} <Elapsed since={last_activity} offset_ms={frame.clock_offset_ms} /></>;
   if (status.reason === "background") return "background task";
   return turn.outcome && turn.outcome !== "completed" ? turn.outcome : "";
 }
@@ -62,7 +120,7 @@ export function Tool({ frame, phase, hidden }: { frame: SessionFrame; phase: Pha
     <span class="tool" aria-hidden={hidden} title={`${open.tool} ${inputSummary(open.input)}`}>
       <b>{open.tool}</b> <span class="input-summary">{inputSummary(open.input, frame.project)}</span>
       {agents > 0 ? <span class="agents">{agents} {agents === 1 ? "agent" : "agents"}</span> : null}
-      {phase === "offline" ? null : <Elapsed since={open.started} />}
+      {phase === "offline" ? null : <Elapsed since={open.started} offset_ms={frame.clock_offset_ms} />}
     </span>
   );
 }
@@ -70,11 +128,11 @@ export function Tool({ frame, phase, hidden }: { frame: SessionFrame; phase: Pha
 const sparkline = { width: 64, height: 30 };
 const context_sizes = [200_000, 1_000_000]; // common context windows: the scale of all rows, so that they compare
 
-/** Size of the context over time. */
-export function ContextSparkline({ sizes }: { sizes: readonly number[] }) {
+/** Size of the context over time. `window`: the size that it can have, if known. */
+export function ContextSparkline({ sizes, window }: { sizes: readonly number[]; window: number | undefined }) {
   const { width, height } = sparkline;
   const maximum = Math.max(...sizes, 0);
-  const full = context_sizes.find((size) => maximum <= size) ?? maximum;
+  const full = window && window >= maximum ? window : context_sizes.find((size) => maximum <= size) ?? maximum;
   const values = sizes.length === 1 ? [sizes[0]!, sizes[0]!] : sizes;
   const step = (width - 2) / Math.max(1, values.length - 1);
   const points = values.map((size, index) => `${(index * step + 1).toFixed(1)},${(height - 1 - (size / full) * (height - 2)).toFixed(1)}`);

@@ -2,8 +2,10 @@ import { sessions } from "./connection.js";
 import { ConnectionHelp, ConnectionStatus } from "./ConnectionStatus.js";
 import { showHelp } from "./Dialog.js";
 import { notificationsBlocked, preferences, setPreferences, toggleNotifications } from "./notifications.js";
-import { follow, go, onlyHost, onlyProject, onlyState, openSession, query, address } from "./route.js";
-import { counts, hosts, isTeam, phaseLabels, phases } from "./rows.js";
+import { follow, go, onlyHost, onlyProgram, onlyProject, onlyState, openSession, query, address } from "./route.js";
+import { programName } from "./format.js";
+import { LimitList } from "./SessionParts.js";
+import { counts, hosts, isTeam, limits, phaseLabels, phases, programs, showsPrograms, unseenCount } from "./rows.js";
 
 function Toggle(props: { on: boolean; label: string; title: string; toggle: () => void }) {
   return <button type="button" class="toggle" aria-pressed={props.on} title={props.title} onClick={props.toggle}>{props.label}</button>;
@@ -22,6 +24,28 @@ function HostFilter() {
   );
 }
 
+function ProgramFilter() {
+  const selected = onlyProgram.value;
+  if (!showsPrograms.value && !selected) return null;
+  const known = programs.value;
+  return (
+    <select id="program" aria-label="Agent program" value={selected} data-selected={selected ? "" : undefined} onChange={(event) => go({ program: event.currentTarget.value })}>
+      <option value="">All programs</option>
+      {selected && !known.has(selected) ? <option value={selected} selected>{programName(selected)}</option> : null}
+      {[...known].map(([program, count]) => <option key={program} value={program} selected={program === selected}>{`${programName(program)} (${count})`}</option>)}
+    </select>
+  );
+}
+
+function StateChip({ state, label, count, title }: { state: string; label: string; count: number; title?: string }) {
+  if (count === 0 && onlyState.value !== state) return null;
+  return (
+    <button type="button" class="chip" data-state={state} title={title} aria-pressed={onlyState.value === state} onClick={() => go({ state: onlyState.value === state ? "" : state })}>
+      {label} <b>{count}</b>
+    </button>
+  );
+}
+
 function Filters() {
   const counted = counts.value;
   return (
@@ -29,14 +53,17 @@ function Filters() {
       <input id="search" type="search" placeholder="Search" aria-label="Search sessions" title="Press / to search" autocomplete="off" spellcheck={false} value={query.value}
         onInput={(event) => go({ q: event.currentTarget.value }, true)} />
       <HostFilter />
+      <ProgramFilter />
       <div class="chips" role="group" aria-label="Show only">
-        {phases.filter((phase) => counted[phase] > 0 || onlyState.value === phase).map((phase) => (
-          <button type="button" class="chip" data-state={phase} aria-pressed={onlyState.value === phase} onClick={() => go({ state: onlyState.value === phase ? "" : phase })}>
-            {phaseLabels[phase]} <b>{counted[phase]}</b>
-          </button>
+        {phases.map((phase) => (
+          <>
+            <StateChip state={phase} label={phaseLabels[phase]} count={counted[phase]} />
+            {phase === "waiting" ? <StateChip state="unseen" label="unseen" count={unseenCount.value} title="Finished since you last looked" /> : null}
+          </>
         ))}
         {onlyProject.value ? <button type="button" class="chip" aria-pressed="true" onClick={() => go({ project: "" })}>{onlyProject.value} ✕</button> : null}
       </div>
+      <LimitList limits={limits.value} />
     </div>
   );
 }

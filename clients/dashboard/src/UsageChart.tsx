@@ -50,10 +50,11 @@ export function UsageChart({ model, version }: { model: SessionModel; version: n
 
   if (!has_points) return null;
   const maximum = Math.max(...points.map(({ context }) => context));
+  const current = points.at(-1)!.context;
   return (
     <section>
-      <h3>Context <span class="count">{tokens(points.at(-1)!.context)} tokens now, {tokens(maximum)} at most</span></h3>
-      <div ref={container} class="chart" role="img" aria-label={`Tokens in the context over time: ${tokens(points.at(-1)!.context)} now, ${tokens(maximum)} at most`} />
+      <h3>Context <span class="count">{tokens(current)} tokens now, {tokens(maximum)} at most</span></h3>
+      <div ref={container} class="chart" role="img" aria-label={`Tokens in the context over time: ${tokens(current)} now, ${tokens(maximum)} at most`} />
     </section>
   );
 }

@@ -41,7 +41,8 @@ export function VirtualList<T>(props: Props<T>) {
 
   props.reveal?.((index) => {
     const box = list.current!.getBoundingClientRect();
-    const margin = document.querySelector("header.top")?.getBoundingClientRect().height ?? 0;
+    const header = document.querySelector("header.top"); // on a phone only its first line stays
+    const margin = header?.getBoundingClientRect().height || header?.firstElementChild?.getBoundingClientRect().height || 0;
     const top = box.top + offsets[index]!;
     if (top < margin + 40) scrollBy(0, top - margin - 40);
     else if (top + 80 > innerHeight) scrollBy(0, top + 80 - innerHeight);

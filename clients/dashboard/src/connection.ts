@@ -1,6 +1,6 @@
 // Sign-in, and the overview's subscription. All data of the page arrives here or in session.ts.
 import { batch, computed, signal } from "@preact/signals";
-import { Earshot, SessionStore, type ConnectionState, type SessionState } from "../../sdk/src/index.js";
+import { Earshot, SessionStore, type ConnectionState, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
 import { sanitizingSocket } from "./sanitize.js";
 
 export type PageState = ConnectionState | { state: "signed_out" | "used" | "unreachable" };
@@ -39,6 +39,12 @@ export const sessions = computed<SessionState[]>(() => {
   return [...store.sessions.values()];
 });
 
+/** The overview's frame of a session: its daemon states estimates and times in each. `undefined` if the session is not live. */
+export function currentFrame(key: string): SessionFrame | undefined {
+  void version.value;
+  return store.sessions.get(key)?.frame;
+}
+
 /** The page's token, and the daemon's instance that accepts it: another one may be another program on the same port. */
 interface PageToken {
   token: string;
@@ -61,6 +67,20 @@ export const earshot = new Earshot({
   client: "dashboard/0.1.0",
   backoff: { first_ms: 300 },
 });
+
+/** The page is not hidden. */
+export const visible = signal(document.visibilityState === "visible");
+document.addEventListener("visibilitychange", () => (visible.value = document.visibilityState === "visible"));
+
+/** Sends a request with the page's token. Returns the status of the response, 0 if there is none. */
+export async function post(path: string, body: object): Promise<number> {
+  try {
+    const headers = { "Content-Type": "application/json", Authorization: `Bearer ${storedToken()?.token ?? ""}` };
+    return (await fetch(path, { method: "POST", headers, body: JSON.stringify(body) })).status;
+  } catch {
+    return 0;
+  }
+}
 
 let has_snapshot = false;
 const { schedule } = throttle(() => batch(() => {

@@ -19,15 +19,25 @@ export function duration(millis: number): string {
   return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
 }
 
-/** Age in one unit: `5 s`, `12 m`, `3 h`, `2 d`. */
-export function age(time: string | undefined, at: number): string {
-  const then = ms(time);
-  if (then === undefined) return "";
-  const s = Math.max(0, Math.floor((at - then) / 1000));
+/** In one unit: `5 s`, `12 m`, `3 h`, `2 d`. */
+export function span(millis: number): string {
+  const s = Math.max(0, Math.floor(millis / 1000));
   if (s < 60) return `${s} s`;
   if (s < 3600) return `${Math.floor(s / 60)} m`;
   if (s < 86_400) return `${Math.floor(s / 3600)} h`;
   return `${Math.floor(s / 86_400)} d`;
+}
+
+/** Age in one unit; empty if it is not known. */
+export function age(time: string | undefined, at: number): string {
+  const then = ms(time);
+  return then === undefined ? "" : span(at - then);
+}
+
+/** `<$0.01`, `$1.20`, `$1,234` */
+export function cost(usd: number): string {
+  if (usd > 0 && usd < 0.01) return "<$0.01";
+  return usd < 1000 ? `$${usd.toFixed(2)}` : `$${Math.round(usd).toLocaleString()}`;
 }
 
 export function tokens(count: number): string {
@@ -47,6 +57,24 @@ const program_names: Record<string, string> = { "claude-code": "Claude Code", co
 
 /** Display name of an agent program; empty if it is unknown. */
 export const programName = (program: string | undefined) => (program === undefined ? "" : (program_names[program] ?? program));
+
+/** The first word of the name: marks a session. */
+export const programMark = (program: string | undefined) => programName(program).split(" ", 1)[0]!;
+
+/** `5 h`, `7 d`, `90 m` */
+export function period(minutes: number): string {
+  if (minutes % 1440 === 0) return `${minutes / 1440} d`;
+  return minutes % 60 === 0 ? `${minutes / 60} h` : `${minutes} m`;
+}
+
+/** Share of the context that is in use, in percent; `undefined` if its size is unknown. */
+export const contextShare = ({ context, context_window }: { context?: number; context_window?: number }) =>
+  context === undefined || !context_window ? undefined : Math.floor((context / context_window) * 100);
+
+const high_share = 0.8;
+
+/** Above 80 % of the context or of a limit: as an attribute's value. */
+export const isHigh = (used: number, full: number | undefined) => (full && used > full * high_share ? "" : undefined);
 
 export const shortModel = (model: string | undefined) => (model ?? "").replace(/^claude-/, "").replace(/-\d{8}$/, "");
 

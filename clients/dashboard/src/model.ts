@@ -1,6 +1,7 @@
 // The open session's events as turns, tool calls, subagents and conversation entries. Updated event by event; every list is bounded.
-import { type EarshotEvent, type JsonValue, type TurnFinished } from "../../sdk/src/index.js";
+import { contextTokens, type EarshotEvent, type JsonValue, type TurnFinished } from "../../sdk/src/index.js";
 import { ms } from "./format.js";
+import { filesOfPatch } from "./SessionParts.js";
 
 export const entries_max = 20_000; // older ones are dropped
 export const usage_points_max = 4_000; // above it, every second point is removed
@@ -8,7 +9,7 @@ const files_max = 2_000; // the newest
 const agents_max = 1_000; // the newest; also limits the streams
 const compactions_max = 1_000; // the newest
 
-export interface Turn { number: number; agent: string | undefined; start: number; end?: number; outcome?: TurnFinished["outcome"]; prompt: string }
+export interface Turn { number: number; agent: string | undefined; start: number; end?: number; outcome?: TurnFinished["outcome"]; waited_ms?: number | undefined; prompt: string }
 export interface ToolCall { call: string; tool: string; agent: string | undefined; input?: JsonValue; start: number; end?: number; outcome?: string; finished?: EarshotEvent; background?: string }
 export interface Agent { key: string; name: string; type: string; call: string | undefined; start: number; end?: number }
 export type Entry = { at: number } & (
@@ -26,7 +27,16 @@ function setBounded<V>(map: Map<string, V>, key: string, value: V, size_max: num
   if (map.size > size_max) map.delete(map.keys().next().value!);
 }
 
-const writing_tools = new Set(["Edit", "MultiEdit", "Write", "NotebookEdit"]);
+const writing_tools = new Set(["Edit", "MultiEdit", "Write", "NotebookEdit", "edit", "write", "create", "apply_patch"]);
+const reading_tools = new Set(["read", "view", "view_image"]); // their files, and those of writing tools, may be named `path`
+
+function filesOf(tool: string, input: JsonValue | undefined): string[] {
+  if (typeof input === "string") return tool === "apply_patch" ? filesOfPatch(input) : [];
+  if (typeof input !== "object" || input === null || Array.isArray(input)) return [];
+  const named = input.file_path ?? input.notebook_path ?? (writing_tools.has(tool) || reading_tools.has(tool) ? input.path : undefined);
+  const files = tool === "apply_patch" && Array.isArray(input.files) ? input.files : [named];
+  return files.filter((path): path is string => typeof path === "string");
+}
 
 export class SessionModel {
   entries: Entry[] = [];
@@ -59,7 +69,7 @@ export class SessionModel {
       }
       case "turn.finished": {
         const turn = this.open_turns.get(event.stream + (event.agent ?? ""));
-        if (turn) Object.assign(turn, { end: at, outcome: event.outcome });
+        if (turn) Object.assign(turn, { end: at, outcome: event.outcome, waited_ms: event.waited_ms });
         if (event.outcome !== "completed") this.add({ kind: "notice", event, text: `turn ${event.turn} ${event.outcome}` });
         return;
       }
@@ -77,6 +87,13 @@ export class SessionModel {
         const tool = this.open_tools.get(event.call);
         if (tool) Object.assign(tool, { end: at, outcome: event.outcome, finished: event, ...(event.background && { background: event.background }) });
         this.open_tools.delete(event.call);
+        const started = event.background ? this.agents_by_call.get(event.call) : undefined;
+        if (started && !this.agents.has(event.background!)) setBounded(this.agents, event.background!, started, agents_max);
+        return;
+      }
+      case "session.started": {
+        if (!event.agent || !event.agent_type || this.agents.has(event.agent)) return;
+        setBounded(this.agents, event.agent, { key: event.agent, name: event.agent_type, type: event.agent_type, call: undefined, start: at }, agents_max);
         return;
       }
       case "agent.started": {
@@ -99,7 +116,10 @@ export class SessionModel {
         return this.add({ kind: "notice", event, text });
       }
       case "usage.updated": return this.addUsage(event, at);
-      case "api.failed": return this.add({ kind: "notice", event, text: `the API failed${event.status ? ` with ${event.status}` : ""}${event.fatal ? "" : ", retrying"}: ${event.error ?? ""}` });
+      case "limits.updated":
+        if (event.reached) this.add({ kind: "notice", event, text: `the account's limit is reached: ${event.reached}` });
+        return;
+      case "api.failed": return this.add({ kind: "notice", event, text: `the API failed${event.status ? ` with ${event.status}` : ""}${event.kind ? ` (${event.kind})` : ""}${event.fatal ? "" : ", retrying"}: ${event.error ?? ""}` });
       case "task.finished": return this.add({ kind: "notice", event, text: `background task ${event.outcome}: ${event.summary ?? ""}` });
       case "line.skipped": return this.add({ kind: "notice", event, text: `${event.lines} ${event.lines === 1 ? "line" : "lines"} of the transcript could not be read: ${event.reason}` });
     }
@@ -126,9 +146,10 @@ export class SessionModel {
   }
 
   private addFile({ tool, input, start }: ToolCall) {
-    if (typeof input !== "object" || input === null || Array.isArray(input)) return;
-    const path = input.file_path ?? input.notebook_path;
-    if (typeof path !== "string") return;
+    for (const path of filesOf(tool, input)) this.useFile(path, tool, start);
+  }
+
+  private useFile(path: string, tool: string, start: number) {
     const file = this.files.get(path) ?? { path, changed: 0, read: 0, last: 0 };
     if (writing_tools.has(tool)) file.changed++;
     else file.read++;
@@ -137,9 +158,10 @@ export class SessionModel {
   }
 
   private addUsage(event: Extract<EarshotEvent, { type: "usage.updated" }>, at: number) {
-    if (event.agent !== undefined || event.input === undefined) return;
+    const context = contextTokens(event);
+    if (context === undefined) return;
     const last = this.usage.at(-1);
-    this.usage.push({ at: Math.max(at, last?.at ?? 0), context: event.input + (event.cache_read ?? 0) + (event.cache_write ?? 0), output: event.total.output });
+    this.usage.push({ at: Math.max(at, last?.at ?? 0), context, output: event.total.output });
     if (this.usage.length > usage_points_max) this.usage = this.usage.filter((_, n) => n % 2 === 1);
   }
 }

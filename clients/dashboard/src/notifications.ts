@@ -1,9 +1,10 @@
-// Announces sessions that start to wait: in the title, for screen readers and, if enabled, by a notification and a tone.
+// Announces sessions that start to wait: in the title, for screen readers and, if enabled, by a notification and a tone. The title also counts unseen ones.
 import { effect, signal } from "@preact/signals";
 import { isOffline, type SessionFrame } from "../../sdk/src/index.js";
 import { ready, sessions } from "./connection.js";
 import { go } from "./route.js";
-import { isTeam, titleOf, waiting } from "./rows.js";
+import { programMark } from "./format.js";
+import { isTeam, showsPrograms, titleOf, unseen, waiting } from "./rows.js";
 
 const preferences_key = "earshot preferences"; // in localStorage, once the user has changed a setting
 const notifications_max = 3; // at once
@@ -55,12 +56,17 @@ export const announcement = signal("");
 /** Waits that were announced: key of the wait (session, reason, since) to key of the session. `undefined` until the first snapshot, whose waits are not announced. */
 let announced: Map<string, string> | undefined;
 
-const headline = (frame: SessionFrame) => `${titleOf(frame)}${isTeam.peek() ? ` on ${frame.host}` : ""} needs you`;
+const mark = ({ program }: SessionFrame) => (program && showsPrograms.peek() ? `${programMark(program)} · ` : "");
+const headline = (frame: SessionFrame) => `${mark(frame)}${titleOf(frame)}${isTeam.peek() ? ` on ${frame.host}` : ""} needs you`;
 const request = ({ status }: SessionFrame) => status.detail ?? status.reason ?? "";
 
 effect(() => {
+  const [needs_you, finished] = [waiting.value.length, unseen.value.length];
+  document.title = `${needs_you > 0 ? `(${needs_you}) ` : ""}earshot${finished > 0 ? `: ${finished} unseen` : ""}`;
+});
+
+effect(() => {
   const all = waiting.value;
-  document.title = all.length > 0 ? `(${all.length}) earshot` : "earshot";
   if (!ready.value) return;
   const waits = new Map(all.map((session) => [`${session.key}\u0000${session.frame.status.reason}\u0000${session.frame.status.since}`, session]));
   const fresh = announced ? [...waits].filter(([key]) => !announced!.has(key)).map(([, session]) => session) : [];

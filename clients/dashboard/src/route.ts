@@ -11,6 +11,7 @@ export const query = parameter("q");
 export const onlyState = parameter("state");
 export const onlyProject = parameter("project");
 export const onlyHost = parameter("on"); // `host` is the host of the open session
+export const onlyProgram = parameter("program");
 export const openSession = parameter("session"); // empty: the overview
 export const openHost = parameter("host");
 

@@ -190,7 +190,7 @@ export function layoutTimeline(model: SessionModel, base: string, width: number,
       fill(colors.raised, x, 0, size, band_height);
       fill(colors.line, x, 0, 1, band_height);
       if (size > 20) write(`${turn.number}  ${turn.prompt.slice(0, 300).replaceAll(/\s+/g, " ")}`, 11, colors.muted, x + 6, head_px / 2, size - 10);
-      boxes.push({ x, y: 0, width: size, height: head_px, tooltip: () => `Turn ${turn.number} · ${turn.outcome ?? "open"} · ${duration((turn.end ?? until) - turn.start)} · ${clock(turn.start)}: ${turn.prompt.slice(0, 200)}` });
+      boxes.push({ x, y: 0, width: size, height: head_px, tooltip: () => `Turn ${turn.number} · ${turn.outcome ?? "open"} · ${duration((turn.end ?? until) - turn.start)}${turn.waited_ms ? `, waited ${duration(turn.waited_ms)} for you` : ""} · ${clock(turn.start)}: ${turn.prompt.slice(0, 200)}` });
     };
 
     turns.forEach(drawTurn);

@@ -1,7 +1,8 @@
 // Transcripts with realistic content for the overview and the session page.
 import { spawn } from "node:child_process";
-import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { randomUUID } from "node:crypto";
+import { appendFileSync, mkdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { Transcript } from "../../sdk/dist/test/harness.js";
 
 let call = 0;
@@ -63,6 +64,112 @@ export class ScriptedSession extends Transcript {
   }
 }
 
+/** A session of Codex CLI, or a subagent of one: a rollout below `root`/sessions. */
+export class Rollout {
+  constructor(root, cwd, { parent, agent_type, minutes = 0 } = {}) {
+    Object.assign(this, { parent, minutes, id: randomUUID(), calls: 0, total: { input_tokens: 0, cached_input_tokens: 0, output_tokens: 0 } });
+    this.session = parent?.session ?? this.id;
+    const folder = join(root, "sessions/2026/03/14");
+    mkdirSync(folder, { recursive: true });
+    this.path = join(folder, `rollout-2026-03-14T09-26-50-${this.id}.jsonl`);
+    this.append("session_meta", { session_id: this.session, id: this.id, cwd, cli_version: "0.169.0", originator: "codex-tui", history_mode: "paginated", git: { branch: "main" },
+      source: parent ? { subagent: "spawn" } : "cli", ...(parent && { thread_source: "subagent", parent_thread_id: parent.id, agent_role: agent_type }) });
+  }
+
+  append(type, payload) {
+    appendFileSync(this.path, JSON.stringify({ timestamp: new Date(Date.now() - this.minutes * 60_000).toISOString(), type, payload }) + "\n");
+    return this;
+  }
+
+  item(item) {
+    return this.append("event_msg", { type: "item_completed", turn_id: this.turn, item: { id: `${item.type}-${++this.calls}`, ...item } });
+  }
+
+  addPrompt(text, settings = {}) {
+    this.turn = randomUUID();
+    this.append("event_msg", { type: "task_started", turn_id: this.turn });
+    this.append("turn_context", { turn_id: this.turn, approval_policy: "on-request", sandbox_policy: { type: "workspace-write" }, model: "gpt-5.5", ...settings });
+    return this.item({ type: "UserMessage", content: [{ type: "text", text }] });
+  }
+
+  startTool(name, input, namespace) {
+    const call_id = `call_${++this.calls}`;
+    this.append("response_item", { type: "function_call", name, ...(namespace && { namespace }), arguments: JSON.stringify(input), call_id });
+    return call_id;
+  }
+
+  finishTool(call_id, output = "ok") {
+    return this.append("response_item", { type: "function_call_output", call_id, output });
+  }
+
+  addText(text) {
+    return this.item({ type: "AgentMessage", content: [{ type: "Text", text }] });
+  }
+
+  /** Tokens of a response, and the account's limits: percent used of 5 hours and of a week. */
+  addUsage(context, [hours, week] = [], resets_in_minutes = 95) {
+    const last = { input_tokens: context - 400, cached_input_tokens: Math.floor(context * 0.8), output_tokens: 400, reasoning_output_tokens: 120, total_tokens: context };
+    for (const kind of Object.keys(this.total)) this.total[kind] += last[kind];
+    const resets = Math.floor(Date.now() / 1000);
+    const rate_limits = hours === undefined ? null : {
+      limit_id: "codex", plan_type: "plus", primary: { used_percent: hours, window_minutes: 300, resets_at: resets + resets_in_minutes * 60 },
+      secondary: { used_percent: week, window_minutes: 10_080, resets_at: resets + 4 * 86_400 } };
+    return this.append("event_msg", { type: "token_count", info: { total_token_usage: this.total, last_token_usage: last, model_context_window: 258_400 }, rate_limits });
+  }
+
+  finishTurn(text) {
+    if (text) this.addText(text);
+    return this.append("event_msg", { type: "task_complete", turn_id: this.turn, last_agent_message: text ?? null });
+  }
+}
+
+/** A session of Pi with one finished turn. */
+export function piSession(root, cwd, prompt, answer, minutes = 0) {
+  const folder = join(root, "sessions", `--${cwd.slice(1).replaceAll("/", "-")}--`);
+  mkdirSync(folder, { recursive: true });
+  const session = randomUUID();
+  const at = (seconds) => new Date(Date.now() - minutes * 60_000 + seconds * 1000);
+  const message = (id, seconds, content) => ({ type: "message", id, parentId: null, timestamp: at(seconds).toISOString(), message: { ...content, timestamp: at(seconds).getTime() } });
+  const lines = [
+    { type: "session", version: 3, id: session, timestamp: at(0).toISOString(), cwd },
+    message("e001", 1, { role: "user", content: [{ type: "text", text: prompt }] }),
+    message("e002", 8, { role: "assistant", content: [{ type: "text", text: answer }], provider: "acme", model: "acme-1", stopReason: "stop",
+      usage: { input: 4100, output: 220, cacheRead: 0, cacheWrite: 0, totalTokens: 4320, cost: { total: 0.012 } } }),
+  ];
+  writeFileSync(join(folder, `2026-03-14T09-26-50-101Z_${session}.jsonl`), lines.map((line) => JSON.stringify(line) + "\n").join(""));
+  return session;
+}
+
+/** Sessions of other programs: one of Codex CLI with a plan and a subagent, one of Pi. Returns the former and the daemon's arguments. */
+export function otherPrograms(home) {
+  const [codex_root, pi_root] = [join(home, "codex"), join(home, "pi")];
+  const codex = new Rollout(codex_root, "/home/ada/lighthouse-api", { minutes: 12 }).addPrompt("Plan how the lamp can fail over to the second bulb.");
+  codex.addUsage(18_200, [12.5, 64.2]);
+  codex.item({ type: "Plan", text: "1. Watch the current of the first bulb\n2. Switch within 200 ms\n3. Report the change to the keepers" });
+  codex.finishTurn("The plan has three steps.");
+  codex.minutes = 6;
+  codex.addPrompt("Do it.");
+  const test = codex.startTool("exec_command", { cmd: "make -C lamp test" });
+  codex.item({ type: "CommandExecution", id: test, command: ["/bin/bash", "-lc", "make -C lamp test"], status: "completed", aggregated_output: "12 tests passed\n", exit_code: 0, duration: { secs: 4, nanos: 0 } });
+  const patch = codex.startTool("apply_patch", {});
+  codex.item({ type: "FileChange", id: patch, status: "completed", changes: { "/home/ada/lighthouse-api/lamp/failover.c": { type: "add" } } });
+  const spawn_call = codex.startTool("spawn_agent", { task_name: "wiring", message: "Check the wiring of the second bulb" }, "collaboration");
+  const subagent = new Rollout(codex_root, "/home/ada/lighthouse-api", { parent: codex, agent_type: "explorer", minutes: 5 });
+  codex.item({ type: "SubAgentActivity", id: spawn_call, kind: "started", agent_thread_id: subagent.id, agent_path: "/root/wiring" });
+  subagent.addPrompt("Check the wiring of the second bulb");
+  const look = subagent.startTool("exec_command", { cmd: "cat wiring.md" });
+  subagent.finishTool(look, "Process exited with code 0\nOutput:\nboth bulbs share one fuse\n");
+  subagent.finishTurn("Both bulbs share one fuse.");
+  codex.minutes = 4;
+  codex.item({ type: "SubAgentActivity", kind: "completed", agent_thread_id: subagent.id, agent_path: "/root/wiring" });
+  codex.append("response_item", { type: "agent_message", id: "a1", author: "/root/wiring", recipient: "/root", content: [{ type: "input_text", text: "Both bulbs share one fuse." }] });
+  codex.addUsage(64_600, [31, 66.8]);
+  codex.minutes = 1;
+  codex.startTool("exec_command", { cmd: "make -C lamp soak" });
+  piSession(pi_root, "/home/ada/notes", "Which of my notes mention the fuse?", "Two do: wiring.md and shopping.md.", 17);
+  return { codex, subagent, args: ["--root", `codex:codex=${codex_root}`, "--root", `pi:pi=${pi_root}`] };
+}
+
 /** Claude Code's registry entry of a live process, sessions/<pid>.json. Returns functions that set its status and stop the process. */
 export function registerProcess(root, transcript, cwd) {
   const process_ = spawn("sleep", ["600"], { stdio: "ignore" });
@@ -82,9 +189,29 @@ export function registerProcess(root, transcript, cwd) {
   };
 }
 
+const models = `[[model]]
+pattern = "claude-opus-5-5"
+context_window = 200_000
+input = 5
+output = 25
+cache_read = 0.5
+cache_write_5m = 6.25
+cache_write_1h = 10
+date = "2026-03-14"
+source = "invented"
+`;
+
+/** Context window and prices of the model in the sessions: the daemon's own table changes. `home`: of the daemon. */
+export function writeModels(home) {
+  const folder = join(home, ".config/earshot");
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "models.toml"), models);
+}
+
 /** Writes eleven sessions: two waiting, three working, six finished. Returns those that tests refer to, and the processes to stop. */
 export function exampleSessions(root) {
   const processes = [];
+  writeModels(dirname(root));
   const api = "/home/ada/lighthouse-api";
   const web = "/home/ada/harbour-web";
   const infra = "/home/ada/infra";

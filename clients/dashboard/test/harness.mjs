@@ -4,7 +4,7 @@ import { after, afterEach, before, beforeEach, describe } from "node:test";
 import { TestDaemon, no_daemon } from "../../sdk/dist/test/harness.js";
 import { axe, launch, openTab, signInUrl } from "./browser.mjs";
 
-const timeout_ms = 30_000;
+const timeout_ms = 90_000; // of each wait: a page on a machine that also compiles can be slow
 
 /** Calls `body` with the environment of its tests: `env.daemon` is created but not started; functions in `env.cleanups` run after each test. `skip`: a reason. */
 export function withBrowser(name, body, skip = false) {
@@ -43,6 +43,14 @@ export function withBrowser(name, body, skip = false) {
 /** Waits until the selector matches `count` elements. */
 export const waitForCount = (page, selector, count) =>
   page.waitForFunction(([css, wanted]) => document.querySelectorAll(css).length === wanted, [selector, count]);
+
+/** Changes what the page receives: `edit(frame)` returns the frame to deliver, or changes it in place. Call it before the page is opened. */
+export const editFrames = (page, edit) => page.routeWebSocket(/\/v1\/ws/, (socket) => {
+  socket.connectToServer().onMessage((text) => {
+    const frame = JSON.parse(text);
+    socket.send(JSON.stringify(edit(frame) ?? frame));
+  });
+});
 
 /** Asserts that the page does not scroll horizontally. */
 export async function assertFitsWidth(page, what) {

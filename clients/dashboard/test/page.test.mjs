@@ -32,7 +32,7 @@ withBrowser("the page", (env) => {
     agent.setStatus("idle");
     await row.locator(".status", { hasText: "done" }).waitFor();
     await row.locator(".message", { hasText: "The lamp is lit." }).waitFor();
-    assert.equal(await page.title(), "earshot");
+    await page.waitForFunction(() => document.title === "earshot: 1 unseen");
 
     await page.keyboard.press("j");
     await page.locator("#sessions .row .title:focus").waitFor();
@@ -48,6 +48,13 @@ withBrowser("the page", (env) => {
     await page.locator("dialog").waitFor({ state: "detached" });
     await page.keyboard.press("Escape");
     await row.waitFor();
+    await waitForCount(page, ".row[data-unseen]", 0); // its page was open
+    assert.equal(await page.title(), "earshot");
+    one.addPrompt("And the horn").finishTurn("It sounds.");
+    await page.locator(".row[data-unseen] .message", { hasText: "It sounds." }).waitFor();
+    await page.getByRole("button", { name: "unseen 1" }).waitFor();
+    await page.reload();
+    await waitForCount(page, ".row[data-unseen]", 1);
     assert.deepEqual(errors, []);
   });
 
@@ -68,7 +75,11 @@ withBrowser("the page", (env) => {
     assert.equal(await second.locator(".message").textContent(), "lighthouse-apiapprove Bash: make soak HOURS=1");
     assert.match(await second.locator(".tool").textContent(), /^Bash make soak HOURS=1\s?\d+ m \d\d s$/);
     assert.equal((await second.locator(".todos").textContent()).trim(), "2/4");
-    assert.equal(await second.locator(".context").textContent(), "41.3k ctx");
+    assert.equal((await second.locator(".context").textContent()).trim(), "20%");
+    assert.equal(await second.locator(".size").textContent(), "41.3k of 200k");
+    assert.match(await second.locator(".cost").textContent(), /^~\$\d\.\d\d$/);
+    assert.match(await second.locator(".times").textContent(), /^\d+ [smh] (waited|worked)$/);
+    assert.match(await second.locator(".times").getAttribute("title"), /^waited for you \d+ [smh], worked \d+ [mh], idle \d+ [mh]$/);
     assert.match(await second.locator(".written").textContent(), /^\d+\.\dk out$/);
     assert.equal(await second.locator(".turn").textContent(), "turn 2");
     assert.equal(await second.locator(".model").textContent(), "opus-5-5");

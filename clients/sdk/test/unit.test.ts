@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { Backoff, RingBuffer, SampledSeries, SessionStore, StreamResumer, isCursor, isEvent, isOffline, matchesPattern, splitPlace, truncatedBytes, type EarshotEvent, type Frame, type SessionFrame } from "../src/index.js";
+import { Backoff, RingBuffer, SampledSeries, SessionStore, StreamResumer, accountLimits, contextTokens, isCursor, isEvent, isOffline, matchesPattern, sessionTimes, splitPlace, truncatedBytes, type EarshotEvent, type Frame, type SessionFrame } from "../src/index.js";
 import { FrameQueue } from "../src/queue.js";
 import { RecordRequests } from "../src/record_requests.js";
 import { vectors } from "./harness.js";
@@ -205,6 +205,171 @@ test("events update a session between its frames", () => {
   store.apply({ type: "status", host: "h", session: "s", state: "waiting", reason: "permission", source: "registry" });
   store.apply(event("turn.started", 6, { origin: "human" }));
   assert.equal(frame().status.state, "waiting"); // the registry takes precedence over the transcript
+});
+
+test("events of Codex update sandbox, context and limits", () => {
+  const store = new SessionStore();
+  store.apply(session(["r/d/s:0.0.0000000000000000"]));
+  const frame = () => store.sessions.get("h\ns")!.frame;
+  store.apply(event("session.started", 1, { program: "codex", dialect: "codex-paginated", source: "cli", originator: "codex-tui" }));
+  store.apply(event("session.started", 1, { program: "codex", dialect: "codex-paginated", source: "subagent", parent: "s", agent: "a" }));
+  store.apply(event("session.updated", 1, { sandbox: "read-only" }));
+  assert.deepEqual([frame().program, frame().source, frame().originator, frame().sandbox], ["codex", "cli", "codex-tui", "read-only"]);
+  const total = { input: 300, output: 40, cache_read: 1000, cache_write: 0 };
+  store.apply(event("usage.updated", 2, { ...total, total, context_tokens: 1340, context_window: 258_400 }));
+  store.apply(event("usage.updated", 2, { ...total, total, context_tokens: 7, context_window: 8, agent: "a" }));
+  assert.deepEqual([frame().usage.context, frame().usage.context_window], [1340, 258_400]);
+  assert.deepEqual(store.sessions.get("h\ns")!.context.list(), [1340]);
+  const primary = (used_percent: number) => ({ limit: "codex", windows: [{ name: "primary", used_percent }] });
+  store.apply(event("limits.updated", 3, primary(12)));
+  store.apply(event("limits.updated", 4, { windows: [] }));
+  store.apply(event("limits.updated", 5, { ...primary(60), plan: "plus" }));
+  store.apply(event("limits.updated", 4, primary(30))); // of another stream, older
+  assert.deepEqual(frame().limits, [{ time: "2026-01-01T00:00:05.000Z", plan: "plus", ...primary(60) }, { time: "2026-01-01T00:00:04.000Z", windows: [] }]);
+});
+
+test("the result of the call that started a subagent may name it", () => {
+  const store = new SessionStore();
+  store.apply(session([]));
+  const agents = () => store.sessions.get("h\ns")!.frame.agents;
+  store.apply(event("agent.started", 1, { call: "c", description: "looker", background: true }));
+  store.apply(event("tool.finished", 2, { call: "c", outcome: "ok", background: "S2" }));
+  assert.deepEqual(agents().map(({ agent, call }) => [agent, call]), [["S2", "c"]]);
+  store.apply(event("tool.invoked", 3, { call: "d", tool: "exec_command", agent: "S2" }));
+  assert.deepEqual(agents()[0]!.tools.map(({ tool }) => tool), ["exec_command"]);
+  store.apply(event("agent.finished", 4, { subagent: "S2", call: "c", outcome: "completed" }));
+  assert.deepEqual(agents(), []);
+});
+
+test("a program that does not record the size of the context leaves it unknown", () => {
+  const total = { input: 0, output: 9, cache_read: 0, cache_write: 0 };
+  assert.equal(contextTokens(event("usage.updated", 1, { ...total, total }) as never), undefined);
+  assert.equal(contextTokens(event("usage.updated", 1, { total }) as never), undefined);
+  assert.equal(contextTokens(event("usage.updated", 1, { ...total, input: 5, cache_read: 6, cache_write: 7, total }) as never), 18);
+});
+
+test("an account's limits are the newest that any session states", () => {
+  const limit = (time: string, used_percent: number, resets_at?: string) => ({ time, limit: "codex", windows: [{ name: "primary", used_percent, ...(resets_at && { resets_at }) }] });
+  const frames = [
+    session([], { session: "a", program: "codex", limits: [limit("2026-01-01T00:00:01Z", 10)] }),
+    session([], { session: "b", program: "codex", limits: [limit("2026-01-01T00:00:03Z", 30)] }),
+    session([], { session: "c", program: "codex", limits: [limit("2026-01-01T00:00:02Z", 20)] }),
+    session([], { session: "d", program: "codex", host: "other", limits: [limit("2026-01-01T00:00:02Z", 40)] }),
+    session([], { session: "e", program: "claude-code" }),
+  ];
+  const used = (found: ReturnType<typeof accountLimits>) => found.map(({ host, program, windows }) => [host, program, windows[0]!.used_percent]);
+  assert.deepEqual(used(accountLimits(frames, 0)), [["h", "codex", 30], ["other", "codex", 40]]);
+  assert.deepEqual(used(accountLimits([...frames].reverse(), 0)), [["h", "codex", 30], ["other", "codex", 40]]);
+  const ended = session([], { program: "codex", limits: [limit("2026-01-01T00:00:09Z", 90, "2026-01-01T05:00:00Z")] });
+  assert.deepEqual(accountLimits([...frames.slice(0, 3), ended], Date.parse("2026-01-01T05:00:00Z")), []); // it began anew: not known
+  assert.deepEqual(used(accountLimits([ended], Date.parse("2026-01-01T04:59:59Z"))), [["h", "codex", 90]]);
+});
+
+const time = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, "0")}.000Z`;
+const statusFrame = (state: "working" | "waiting" | "idle" | "ended" | "unknown", since: number, more: object = {}): Frame =>
+  ({ type: "status", host: "h", session: "s", state, source: "registry", since: time(since), ...more });
+
+test("a change of the state ends a period of waiting, working or idling", () => {
+  const store = new SessionStore();
+  const times = { waited_ms: 100, worked_ms: 2000, idle_ms: 30_000, turn: { waited_ms: 10, worked_ms: 20 } };
+  const frame = () => store.sessions.get("h\ns")!.frame;
+  const sums = () => [frame().times!.waited_ms, frame().times!.worked_ms, frame().times!.idle_ms, frame().times!.turn.waited_ms, frame().times!.turn.worked_ms];
+  store.apply(session([], { times, status: { state: "idle", source: "registry", since: time(0) } }));
+  store.apply(statusFrame("working", 4));
+  assert.deepEqual(sums(), [100, 2000, 34_000, 10, 20]);
+  store.apply(event("turn.started", 4, { origin: "human" }));
+  assert.deepEqual(sums(), [100, 2000, 34_000, 0, 0]); // a new turn
+  store.apply(statusFrame("waiting", 9, { reason: "permission" }));
+  assert.deepEqual(sums(), [100, 7000, 34_000, 0, 5000]);
+  store.apply(statusFrame("waiting", 9, { reason: "permission", detail: "approve" })); // a refinement
+  assert.deepEqual(sums(), [100, 7000, 34_000, 0, 5000]);
+  store.apply(statusFrame("unknown", 10, { reason: "host_offline" }));
+  store.apply(statusFrame("waiting", 9, { reason: "permission" })); // the host returned
+  store.apply(statusFrame("idle", 19));
+  assert.deepEqual(sums(), [10_100, 7000, 34_000, 10_000, 5000]);
+  store.apply(statusFrame("ended", 22));
+  store.apply(statusFrame("ended", 30));
+  assert.deepEqual(sums(), [10_100, 7000, 37_000, 10_000, 5000]);
+  store.apply(session([], { status: { state: "idle", source: "registry", since: time(0) } })); // an older daemon
+  store.apply(statusFrame("working", 4));
+  assert.equal(frame().times, undefined);
+});
+
+test("turns of the transcript end periods if no other source states the status", () => {
+  const store = new SessionStore();
+  store.apply(session([], { times: { waited_ms: 0, worked_ms: 0, idle_ms: 0, turn: { waited_ms: 0, worked_ms: 7 } }, status: { state: "idle", source: "transcript", since: time(0) } }));
+  store.apply(event("turn.started", 2, { origin: "human" }));
+  store.apply(event("turn.finished", 5, { outcome: "completed" }));
+  store.apply(event("turn.finished", 9, { outcome: "completed", agent: "a" }));
+  assert.deepEqual(store.sessions.get("h\ns")!.frame.times, { waited_ms: 0, worked_ms: 3000, idle_ms: 2000, turn: { waited_ms: 0, worked_ms: 3000 } });
+});
+
+test("sessionTimes includes the present state", () => {
+  const times = { waited_ms: 1000, worked_ms: 2000, idle_ms: 3000, turn: { waited_ms: 100, worked_ms: 200 } };
+  const at = Date.parse(time(10));
+  const of = (state: "working" | "waiting" | "idle" | "ended", more: Partial<SessionFrame> = {}) => {
+    const found = sessionTimes({ times, status: { state, source: "registry", since: time(4) }, ...more }, at)!;
+    return [found.waited_ms, found.worked_ms, found.idle_ms, found.turn.waited_ms, found.turn.worked_ms];
+  };
+  assert.deepEqual(of("waiting"), [7000, 2000, 3000, 6100, 200]);
+  assert.deepEqual(of("working"), [1000, 8000, 3000, 100, 6200]);
+  assert.deepEqual(of("idle"), [1000, 2000, 9000, 100, 200]);
+  assert.deepEqual(of("ended"), [1000, 2000, 3000, 100, 200]);
+  assert.deepEqual(of("waiting", { clock_offset_ms: 5000 }), [2000, 2000, 3000, 1100, 200]); // the host's clock is behind
+  assert.deepEqual(of("waiting", { clock_offset_ms: 60_000 }), [1000, 2000, 3000, 100, 200]);
+  assert.deepEqual(sessionTimes({ times, status: { state: "waiting", source: "registry" } }, at), times); // since when is not known
+  assert.equal(sessionTimes({ status: { state: "waiting", source: "registry", since: time(4) } }, at), undefined);
+});
+
+test("a finished turn is unseen until a frame says otherwise or a new turn starts", () => {
+  const store = new SessionStore();
+  const finished = (outcome: string, more: object = {}) => {
+    store.apply(session([]));
+    store.apply(event("turn.started", 1, { origin: "human" }));
+    store.apply(event("turn.finished", 2, { outcome, ...more }));
+    return store.sessions.get("h\ns")!.frame.unseen;
+  };
+  assert.deepEqual(["completed", "failed", "interrupted", "superseded"].map((outcome) => finished(outcome)), [true, true, undefined, undefined]);
+  assert.equal(finished("completed", { agent: "a" }), undefined);
+  finished("completed");
+  store.apply(event("turn.started", 3, { origin: "agent", agent: "a" }));
+  assert.equal(store.sessions.get("h\ns")!.frame.unseen, true);
+  store.apply(event("turn.started", 3, { origin: "human" }));
+  assert.ok(!("unseen" in store.sessions.get("h\ns")!.frame));
+  finished("completed");
+  store.apply(session([]));
+  assert.equal(store.sessions.get("h\ns")!.frame.unseen, undefined);
+});
+
+test("recorded cost is summed over the streams, and an estimate waits for its session frame", () => {
+  const total = { input: 1, output: 1, cache_read: 0, cache_write: 0 };
+  const usage = (cost_usd: number | undefined, stream = "r/d/s") => event("usage.updated", 1, { stream, total, ...(cost_usd !== undefined && { cost_usd }), ...(stream !== "r/d/s" && { agent: "a" }) });
+  const run = (first: SessionFrame, ...events: EarshotEvent[]) => {
+    const store = new SessionStore();
+    store.apply(first);
+    for (const each of events) store.apply(each);
+    const { cost_usd, cost_source } = store.sessions.get("h\ns")!.frame.usage;
+    return [cost_usd, cost_source];
+  };
+  const one = ["r/d/s:0.0.0000000000000000"];
+  const two = [...one, "r/d/s/a:0.0.0000000000000000"];
+  const having = (cursors: string[], cost: object) => session(cursors, { usage: { ...total, ...cost } });
+  assert.deepEqual(run(having(one, {}), usage(undefined)), [undefined, undefined]);
+  assert.deepEqual(run(having(one, {}), usage(0.25)), [0.25, "recorded"]);
+  assert.deepEqual(run(having(one, { cost_usd: 1, cost_source: "recorded" }), usage(0.5)), [0.5, "recorded"]); // it can decrease
+  assert.deepEqual(run(having(one, { cost_usd: 1, cost_source: "estimated" }), usage(undefined), usage(0.5)), [1, "estimated"]);
+  assert.deepEqual(run(having(one, { cost_usd: 1, cost_source: "mixed" }), usage(0.5), usage(undefined), usage(0.75)), [1.25, "mixed"]);
+  assert.deepEqual(run(having(two, { cost_usd: 3, cost_source: "recorded" }), usage(0.5), usage(1, "r/d/s/a"), usage(1.5, "r/d/s/a"), usage(0.25)), [3.25, "recorded"]);
+});
+
+test("a status names program and project before the first session frame does", () => {
+  const store = new SessionStore();
+  store.apply(session([]));
+  store.apply({ type: "status", host: "h", session: "s", program: "pi", project: "/p", state: "working", source: "process" });
+  const { program, project, status } = store.sessions.get("h\ns")!.frame;
+  assert.deepEqual([program, project, status], ["pi", "/p", { state: "working", source: "process" }]);
+  for (const title of ["Lamp", "Lamp and horn", undefined]) store.apply({ type: "status", host: "h", session: "s", ...(title && { title }), state: "idle", source: "process" });
+  assert.equal(store.sessions.get("h\ns")!.frame.title, "Lamp and horn"); // of the last one that states it
 });
 
 test("truncated follows the texts that events replace, move and remove", () => {
