@@ -11,17 +11,18 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "dev", "daemon", "protocol", "clients", "systemd", "tests"}
 GENERATED = {"build", "compile_commands.json", "__pycache__"}  # in .gitignore
 
-# base ← core ← agents ← tail, status ← serve ← team ← daemon; watch and redact depend on base only.
+# base ← core ← agents ← tail, status ← serve ← team ← daemon; watch and redact depend on base only, models on core.
 BASE = {"base"}
 CORE = {"core", *BASE}
 AGENTS = {"agents", *CORE}
-SERVE = {"serve", "tail", "status", "watch", "redact", *AGENTS}
+SERVE = {"serve", "tail", "status", "watch", "redact", "models", *AGENTS}
 DAEMON = "daemon"  # the files directly in daemon/, which may include every module
 # module of daemon/ → the modules that it may include
 MODULES = {
     "base": BASE,
     "core": CORE,
     "agents": AGENTS,
+    "models": {"models", *CORE},
     "redact": {"redact", *BASE},
     "watch": {"watch", *BASE},
     "tail": {"tail", "watch", *AGENTS},
@@ -39,13 +40,14 @@ CLIENT_MODULES = {
     "notifier": {"notifier", "common"},
 }
 CLIENTS_MAY_USE = {"base", "version"}              # modules of daemon/
-OFFLINE_MAY_USE = {"core", "agents", "redact"}     # in addition, by the commands that need no daemon
-OFFLINE = re.compile(r"replay|doctor")             # files of clients/cli
+OFFLINE_MAY_USE = {"core", "agents", "redact", "models"}  # in addition, by the commands that need no daemon
+OFFLINE = re.compile(r"replay|doctor|usage|program_statusline")  # files of clients/cli
 # Libraries, for the modules that may use only some; base and core may also use the C++ standard library.
 STANDARD = r"[a-z_0-9]+|[ei]mmintrin\.h|"
 LIBRARIES = {
     "base": re.compile(STANDARD + r"simdjson\.h|re2/\w+\.h|utf8proc\.h|toml(\+\+/[\w/]+)?\.h(pp)?|(sys|netinet|arpa)/\w+\.h|"
-                                  r"boost/asio/basic_waitable_timer\.hpp|"  # clock.hpp makes timers of its clock
+                                  r"boost/asio/(basic_waitable_timer|buffer)\.hpp|"                   # timers of base's clock, what Beast passes to streams
+                                  r"boost/(asio/impl|asio/ssl/impl|beast)/src\.hpp|"                 # compiled here for all modules
                                   r"(unistd|fcntl|dirent|errno|poll|pwd|signal|stdlib|string|time|wchar)\.h"),
     "core": re.compile(STANDARD + r"simdjson\.h|xxhash\.h|xxh_x86dispatch\.h"),
 }
@@ -53,8 +55,22 @@ LIBRARIES = {
 AGENT_NAMES = {
     "claude_code": (
         re.compile(r"claude-(?:messages|flat)\b|\b(?:toolUseResult|isSidechain|parentUuid|leafUuid|isMeta|isApiErrorMessage|agentId|sessionId|gitBranch|customTitle|"
-                   r"tool_use_id|compact_boundary|procStart|pidDomain|waitingFor)\b"),
+                   r"tool_use_id|compact_boundary|procStart|pidDomain|waitingFor|rate_limits)\b"),
         re.compile(r"\bclaude-code\b|\bCLAUDE_CONFIG_DIR\b|[\"/]\.claude\b|\.meta\.json\b"),
+    ),
+    "codex": (
+        re.compile(r"codex-(?:items|events|paginated)\b|\b(?:session_meta|event_msg|response_item|turn_context|function_call|function_call_output|item_completed|"
+                   r"task_started|forked_from_id|rate_limits|SubAgentActivity|CommandExecution)\b"),
+        re.compile(r"\bCODEX_HOME\b|[\"/]\.codex\b|rollout-|\barchived_sessions\b|\bthread-writer-locks\b"),
+    ),
+    "copilot": (
+        re.compile(r"copilot-cli\b|\b(?:user\.message|assistant\.(?:message|turn_end)|tool\.execution_\w+|permission\.(?:requested|completed)|toolRequests|"
+                   r"sessionId|agentId)\b"),
+        re.compile(r"\bCOPILOT_HOME\b|[\"/]\.copilot\b|\bsession-state\b|\binuse\."),
+    ),
+    "pi": (
+        re.compile(r"\b(?:branch_summary|custom_message|context_edit|toolCall|toolResult|stopReason|parentSession|branchedFrom)\b"),
+        re.compile(r"\bPI_CODING_AGENT_DIR\b|[\"/]\.pi\b"),
     ),
 }
 WRITES_TRANSCRIPTS = ("daemon/demo", "clients/sdk/test/")  # prefixes of files that may name all of them
@@ -138,10 +154,14 @@ def wrong_agent_names(top):
             continue
         text = without_comments(read(top, path))
         for program, (records, directories) in AGENT_NAMES.items():
-            if path.startswith(f"daemon/agents/{program}/"):
+            own = re.match(r"daemon/agents/(\w+)/", path)
+            if own and own[1] == program:
                 continue
+            shared = AGENT_NAMES.get(own[1], ())[:1] if own else ()  # two programs may have a name in common
             for pattern in (records,) if path.startswith(NAMES_DIRECTORIES) else (records, directories):
                 for found in pattern.finditer(text):
+                    if any(names.fullmatch(found[0]) for names in shared):
+                        continue
                     yield f"{path}:{line_of(text, found.start())}: '{found[0]}' may be named only in daemon/agents/{program}"
 
 

@@ -38,7 +38,7 @@ class Seeded(unittest.TestCase):
 
     def test_includes_against_the_direction_are_found(self):
         for module, name in (("base", "core/event.hpp"), ("core", "agents/agent.hpp"), ("agents", "tail/tail.hpp"), ("watch", "core/event.hpp"),
-                             ("redact", "core/event.hpp"), ("tail", "status/status.hpp"), ("status", "tail/stream.hpp"), ("tail", "serve/server.hpp"),
+                             ("redact", "core/event.hpp"), ("models", "agents/agent.hpp"), ("core", "models/model_table.hpp"), ("tail", "status/status.hpp"), ("status", "tail/stream.hpp"), ("tail", "serve/server.hpp"),
                              ("serve", "team/publisher.hpp"), ("serve", "config/options.hpp"), ("team", "config/options.hpp"), ("core", "demo.hpp"),
                              ("agents/claude_code", "tail/tail.hpp"), ("serve/http", "team/publisher.hpp")):
             with self.subTest(module=module, name=name):
@@ -57,7 +57,8 @@ class Seeded(unittest.TestCase):
         for path, text in (("daemon/base/seeded.cpp", "#include <simdjson.h>\n#include <re2/re2.h>\n#include <utf8proc.h>\n#include <unistd.h>\n#include <sys/stat.h>"),
                            ("daemon/core/seeded.cpp", '#include <xxhash.h>\n#include "base/text.hpp"'), ("daemon/team/seeded.cpp", '#include "serve/server.hpp"'),
                            ("daemon/seeded.cpp", '#include "config/options.hpp"'), ("clients/cli/seeded.cpp", '#include "base/quantities.hpp"\n#include "version/version.hpp"'),
-                           ("clients/cli/replay_seeded.cpp", '#include "core/transcript.hpp"\n#include "redact/redactor.hpp"')):
+                           ("clients/cli/replay_seeded.cpp", '#include "core/transcript.hpp"\n#include "redact/redactor.hpp"'),
+                           ("daemon/serve/seeded.cpp", '#include "models/model_table.hpp"'), ("clients/cli/usage_seeded.cpp", '#include "models/model_table.hpp"')):
             with self.subTest(path=path):
                 self.assertEqual(self.new_violations(path, text), [])
 

@@ -7,7 +7,7 @@ import unittest
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
 README = os.path.join(TESTS, "fault", "README.md")
-cases_max = 109
+cases_max = 115
 
 
 @functools.cache

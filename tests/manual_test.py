@@ -11,6 +11,7 @@ import unittest
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(TOP, "build", "release")
 EARSHOT = os.path.join(BUILD, "earshot")
+NOTIFIER = os.path.join(BUILD, "earshot-notify")
 PAGES = {
     "earshot": os.path.join(TOP, "clients/cli/man/earshot.1"),
     "earshot-notify": os.path.join(TOP, "clients/notifier/man/earshot-notify.1"),
@@ -18,6 +19,7 @@ PAGES = {
     "earshot.toml": os.path.join(TOP, "daemon/man/earshot.toml.5"),
 }
 SHELLS = ("bash", "zsh", "fish")
+NOTIFIER_COMMANDS = ("check", "test", "why", "completions")
 
 
 def run(*command, **more):
@@ -38,9 +40,9 @@ def options(*command):
     return {name for line in lines for name in re.findall(r"-{1,2}[\w-]+", line)}
 
 
-def commands():
-    output = run(EARSHOT, "--help").stdout
-    return re.findall(r"^  ([a-z]+) ", output[output.index("Subcommands:"):output.index("Examples:")], re.MULTILINE)
+def commands(program=EARSHOT, end="Examples:"):
+    output = run(program, "--help").stdout
+    return re.findall(r"^  ([a-z]+) ", output[output.index("Subcommands:"):output.index(end)], re.MULTILINE)
 
 
 class Manual(unittest.TestCase):
@@ -60,7 +62,7 @@ class Manual(unittest.TestCase):
     def test_the_page_of_earshot_lists_exactly_its_options(self):
         page = rendered(PAGES["earshot"])
         found = commands()
-        self.assertEqual(set(found), {"ls", "status", "statusline", "tail", "show", "replay", "open", "token", "doctor", "completions", "help"})
+        self.assertEqual(set(found), {"ls", "focus", "status", "statusline", "tail", "show", "replay", "usage", "open", "token", "doctor", "completions", "help"})
         known = options(EARSHOT)
         for command in found:
             known |= options(EARSHOT, command)
@@ -75,10 +77,10 @@ class Manual(unittest.TestCase):
 
     def test_every_option_key_and_field_of_earshot_notify_is_in_its_page(self):
         page = rendered(PAGES["earshot-notify"])
-        program = os.path.join(BUILD, "earshot-notify")
-        known = options(program)
-        for command in ("check", "test", "why"):
-            known |= options(program, command)
+        known = options(NOTIFIER)
+        self.assertEqual(set(commands(NOTIFIER, "Without a command")), set(NOTIFIER_COMMANDS))
+        for command in NOTIFIER_COMMANDS:
+            known |= options(NOTIFIER, command)
             self.assertRegex(page, rf"(?m)^     {command}\b", f"`{command}` is not documented")
         self.assert_listed(known, page)
         command = set()
@@ -116,37 +118,44 @@ class Completions(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="earshot-test-", dir="/tmp")
         self.addCleanup(shutil.rmtree, self.folder)
         self.script = {}
-        for shell in SHELLS:
-            done = run(EARSHOT, "completions", shell)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.script[shell] = os.path.join(self.folder, shell)
-            with open(self.script[shell], "w", encoding="utf-8") as file:
-                file.write(done.stdout)
+        for program in (EARSHOT, NOTIFIER):
+            for shell in SHELLS:
+                done = run(program, "completions", shell)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                name = os.path.basename(program)
+                self.script[name, shell] = os.path.join(self.folder, f"{name}.{shell}")
+                with open(self.script[name, shell], "w", encoding="utf-8") as file:
+                    file.write(done.stdout)
 
     def bash(self, *command):
         """The completions of bash for the last word."""
         quoted = " ".join(f"'{word}'" for word in command)
-        done = run("bash", "--norc", "-c", f"source {self.script['bash']}; COMP_WORDS=({quoted}); COMP_CWORD={len(command) - 1}; "
-                   "_earshot; printf '%s\\n' \"${COMPREPLY[@]}\"", env={"PATH": BUILD + ":" + os.environ["PATH"], "HOME": self.folder})
+        name = os.path.basename(command[0])
+        done = run("bash", "--norc", "-c", f"source {self.script[name, 'bash']}; COMP_WORDS=({quoted}); COMP_CWORD={len(command) - 1}; "
+                   f"_{name}; printf '%s\\n' \"${{COMPREPLY[@]}}\"", env={"PATH": BUILD + ":" + os.environ["PATH"], "HOME": self.folder})
         self.assertEqual((done.returncode, done.stderr), (0, ""), done)
         return set(done.stdout.split())
 
     def test_every_script_is_valid_for_its_shell(self):
-        for shell in SHELLS:
+        for (name, shell), script in self.script.items():
             if not shutil.which(shell):
                 print(f"        {shell} is not installed: its script is not checked", flush=True)
                 continue
-            done = run(shell, "-n", self.script[shell])
-            self.assertEqual((done.returncode, done.stderr), (0, ""), shell)
+            done = run(shell, "-n", script)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), (name, shell))
 
     def test_every_option_is_offered(self):
         for command in commands():
             offered = {line.split("\t")[0] for line in run(EARSHOT, "complete", command, "-").stdout.splitlines()}
             self.assertEqual(offered, options(EARSHOT, command), command)
+        for command in NOTIFIER_COMMANDS:
+            offered = {line.split("\t")[0] for line in run(NOTIFIER, "complete", command, "-").stdout.splitlines()}
+            self.assertEqual(offered, options(NOTIFIER, command), command)
 
     def test_bash_completes_commands_options_and_their_values(self):
         self.assertEqual(self.bash("earshot", "t"), {"tail", "token"})
-        self.assertEqual(self.bash("earshot", "statusline", "--f"), {"--follow"})
+        self.assertEqual(self.bash("earshot", "statusline", "--f"), {"--follow", "--from"})
+        self.assertEqual(self.bash("earshot", "statusline", "--from", ""), {"claude-code"})
         self.assertEqual(self.bash("earshot", ""), set(commands()))
         self.assertEqual(self.bash("earshot", "--ver"), {"--version"})
         self.assertEqual(self.bash("earshot", "tail", "--s"), {"--since", "--session", "--socket", "--state"})
@@ -157,8 +166,17 @@ class Completions(unittest.TestCase):
         self.assertEqual(self.bash("earshot", "help", "do"), {"doctor"})
         self.assertEqual(self.bash("earshot", "tail", "--since", ""), set())
 
+    def test_bash_completes_earshot_notify(self):
+        self.assertEqual(self.bash("earshot-notify", ""), set(NOTIFIER_COMMANDS))
+        self.assertEqual(self.bash("earshot-notify", "--ver"), {"--verbose", "--version"})
+        self.assertEqual(self.bash("earshot-notify", "test", "pl"), {"plan"})
+        self.assertEqual(self.bash("earshot-notify", "--state", "test", "w"), {"why"})
+        self.assertEqual(self.bash("earshot-notify", "--state", "=", "check", "why", "--c"), {"--count"})
+        self.assertEqual(self.bash("earshot-notify", "completions", ""), set(SHELLS))
+
     def test_without_a_daemon_a_session_still_completes_to_last(self):
         self.assertEqual(self.bash(EARSHOT, "show", ""), {"last"})
+        self.assertEqual(self.bash(EARSHOT, "focus", ""), {"last"})
 
 
 if __name__ == "__main__":

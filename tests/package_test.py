@@ -19,8 +19,9 @@ PACKAGING = os.path.join(TOP, ".ci", "package")
 EPOCH = "1763812800"
 PAGES = {"earshot": 1, "earshotd": 1, "earshot-notify": 1, "earshot.toml": 5}
 PROGRAMS = ["earshot", "earshotd", "earshot-notify"]
-SHELLS = {"bash": "share/bash-completion/completions/earshot", "zsh": "share/zsh/vendor-completions/_earshot",
-          "fish": "share/fish/vendor_completions.d/earshot.fish"}
+SHELLS = {"bash": "share/bash-completion/completions/{}", "zsh": "share/zsh/vendor-completions/_{}",
+          "fish": "share/fish/vendor_completions.d/{}.fish"}
+COMPLETED = ("earshot", "earshot-notify")
 
 
 def run(*words, **more):
@@ -150,7 +151,7 @@ class Debian(PackageCase):
                      for name in ("RECIPES.md", "changelog.Debian.gz", "copyright", "examples/earshot.toml", "examples/notify-defaults.toml")]
         if os.path.exists(os.path.join(build(), "page/LICENSES.txt")):  # licences of the dashboard's dependencies
             documents.append("usr/share/doc/earshot/LICENSES.txt")
-        expected = {*(f"usr/bin/{name}" for name in PROGRAMS), *pages, *units, *documents, *(f"usr/{path}" for path in SHELLS.values()),
+        expected = {*(f"usr/bin/{name}" for name in PROGRAMS), *pages, *units, *documents, *(f"usr/{path.format(name)}" for path in SHELLS.values() for name in COMPLETED),
                     "usr/lib/systemd/system/earshot-hub.service", "usr/lib/systemd/system/earshot@.service", "usr/lib/systemd/system/earshot@.socket", "usr/share/lintian/overrides/earshot"}
         found = set(tree(self.unpacked))
         self.assertEqual(found, expected)
@@ -237,20 +238,21 @@ class Debian(PackageCase):
         self.assertEqual(digest(cpack("DEB", os.path.join(self.home, "again"))), digest(self.package))
 
     def test_shells_load_their_completions(self):
-        paths = {shell: os.path.join(self.usr, path) for shell, path in SHELLS.items()}
-        load = {
-            "bash": ["--norc", "-c", f"source '{paths['bash']}'; COMP_WORDS=(earshot stat); COMP_CWORD=1; _earshot; echo \"${{COMPREPLY[@]}}\""],
-            "zsh": ["-f", "-c", f"fpath=('{os.path.dirname(paths['zsh'])}' $fpath); autoload -U compinit; compinit -D -u; echo $_comps[earshot]"],
-            "fish": ["--no-config", "-c", f"source '{paths['fish']}'; complete -C 'earshot stat'"],
-        }
-        expected = {"bash": "status", "zsh": "_earshot", "fish": "status"}
-        for shell, words in load.items():
-            if not shutil.which(shell):
-                print(f"        {shell} is not installed: its completions are not loaded", flush=True)
-                continue
-            with self.subTest(shell=shell):
-                done = run(shell, *words, env={**clean_environment(self.home), "PATH": f"{self.usr}/bin:{os.environ['PATH']}"})
-                self.assertEqual((done.returncode, done.stdout.split()[:1], done.stderr), (0, [expected[shell]], ""))
+        for name, typed, expected in (("earshot", "stat", "status"), ("earshot-notify", "che", "check")):
+            paths = {shell: os.path.join(self.usr, path.format(name)) for shell, path in SHELLS.items()}
+            load = {
+                "bash": ["--norc", "-c", f"source '{paths['bash']}'; COMP_WORDS=({name} {typed}); COMP_CWORD=1; _{name}; echo \"${{COMPREPLY[@]}}\""],
+                "zsh": ["-f", "-c", f"fpath=('{os.path.dirname(paths['zsh'])}' $fpath); autoload -U compinit; compinit -D -u; echo $_comps[{name}]"],
+                "fish": ["--no-config", "-c", f"source '{paths['fish']}'; complete -C '{name} {typed}'"],
+            }
+            for shell, words in load.items():
+                if not shutil.which(shell):
+                    print(f"        {shell} is not installed: its completions are not loaded", flush=True)
+                    continue
+                with self.subTest(shell=shell, program=name):
+                    done = run(shell, *words, env={**clean_environment(self.home), "PATH": f"{self.usr}/bin:{os.environ['PATH']}"})
+                    word = f"_{name}" if shell == "zsh" else expected
+                    self.assertEqual((done.returncode, done.stdout.split()[:1], done.stderr), (0, [word], ""))
 
     def test_the_user_manager_runs_the_installed_unit(self):
         if reason := missing():

@@ -17,7 +17,7 @@ from support.harness import TOP, CommandLines, DaemonCase, build, clean_environm
 from support.transcripts import Registry, Session  # noqa: E402
 
 PAGE = os.path.join(TOP, "clients", "RECIPES.md")
-CLASSES = {"waiting", "working", "idle", "away"}  # of `earshot statusline --json`
+CLASSES = {"waiting", "working", "unseen", "idle", "away"}  # of `earshot statusline --json`
 tested = set()  # headings with a test in this file
 
 
@@ -104,6 +104,13 @@ class Recipe(DaemonCase):
         self.registry.set_status("waiting", "permission prompt")
 
 
+class Pane:
+    """A process in a pane of tmux."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+
 class StatusLines(Recipe):
     @recipe("tmux: the status line")
     def test_tmux_shows_working_and_waiting_sessions(self, conf):
@@ -127,6 +134,17 @@ class StatusLines(Recipe):
         wait_for(lambda: re.search(r"⏸ 1 \| \d\d:\d\d$", shown()), f"a waiting session in the status line: {shown()!r}", deadline=60)
         self.registry.set_status("idle")
         wait_for(lambda: re.search(r"[^\d] +\| \d\d:\d\d$", shown()), f"an empty status line: {shown()!r}", deadline=60)
+        # The key goes to the session that waits, in another session of tmux.
+        inner = ["tmux", "-u", "-L", "inner"]
+        in_inner = lambda *words: subprocess.run([*inner, *words], capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=60).stdout.strip()
+        in_inner("new-session", "-d", "-s", "agent", "cat")
+        waiting = Session(self.root, cwd="/home/ada/agent")
+        waiting.prompt("go on")
+        waiting.tool_call("Bash", {"command": "rm -rf build"})
+        Registry(self.root, waiting.session, Pane(int(in_inner("list-panes", "-t", "agent", "-F", "#{pane_pid}")))).set_status("waiting", "permission prompt")
+        wait_for(lambda: re.search(r"⏸ 1 \| \d\d:\d\d$", shown()), f"a waiting session in the status line: {shown()!r}", deadline=60)
+        tmux("send-keys", "C-b", "e")
+        wait_for(lambda: in_inner("list-clients", "-F", "#{client_session}") == "agent", "the client in the session of the agent", deadline=60)
 
     @recipe("waybar")
     def test_waybar_receives_a_line_a_tooltip_and_a_class(self, module, css):
@@ -139,8 +157,9 @@ class StatusLines(Recipe):
         self.start_waiting()
         line = json.loads(bar.wait(lambda line: json.loads(line)["class"] == "waiting" and "rm -rf" in line))
         self.assertEqual(line["text"], "⏸ 1")
-        self.assertEqual(line["tooltip"], "⏸ api permission: approve Bash: rm -rf build")
-        self.assert_opens_dashboard(module["on-click"])
+        self.assertRegex(line["tooltip"], r"^⏸ api permission( ▰▱▱▱▱ \d%)?: approve Bash: rm -rf build$")
+        self.assertEqual(module["on-click"], "earshot focus")
+        self.assert_opens_dashboard(module["on-click-right"])
 
     def assert_opens_dashboard(self, command):
         done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, env=self.env, timeout=60)
@@ -272,6 +291,16 @@ class Notices(Recipe):
         self.sh(script, "--user restart earshot-notify.service")
         path, body = self.posted(receiver)
         self.assertEqual((path, body["topic"], body["title"]), ("/", "earshot-2f9c41d07b8e", "api needs you"))
+
+
+    @recipe("A phone, for unanswered waits only")
+    def test_a_phone_is_notified_when_a_wait_is_unanswered(self, rules, script):
+        receiver = self.receiver()
+        self.file(".config/earshot/notify.toml", self.redirected(receiver, rules).replace('after = "2m"', 'after = "100ms"'))
+        self.sh(script, "--user reload earshot-notify.service")
+        path, body = self.posted(receiver)
+        self.assertEqual((path, body["topic"], body["title"]), ("/", "earshot-2f9c41d07b8e", "api needs you"))
+        self.assertRegex(body["click"], r"^http://127\.0\.0\.1:\d+/\?session=")
 
 
 class Screen(browser.Browser):

@@ -24,7 +24,7 @@ TESTS = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(TESTS)
 sys.path.insert(0, os.path.join(TESTS, "integration"))  # for support/, which the tests of other directories use too
 daemons_at_once = 6     # tests that start a daemon mostly wait
-fuzzers_at_once = 2     # fuzzers are CPU-bound
+programs_at_once = 2    # unit programs and fuzzers are CPU-bound
 unit_seconds_max = 900  # a unit program that takes longer is killed and counts as failed
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1",
@@ -71,16 +71,20 @@ def run_program(command, directory, seconds_max=unit_seconds_max):
 
 
 def run_unit(build, name, tally):
-    for program, command in unit_programs(build):
-        case = [] if name in program.replace("_", " ") else [f"*{name}*"]
-        start = time.monotonic()
-        code, output = run_program([*command, *case], build)
-        passed, failed = catch_counts(output)
-        skipped = len(re.findall(r"^\s*SKIP(?:PED)?\b", output, re.MULTILINE))
-        if code != 0 and not failed:
-            failed = 1  # crashed before its summary
-        if not passed and not failed:
-            continue  # no test matches the name
+    run_at_once(unit_programs(build), programs_at_once, lambda each: run_unit_program(build, *each, name, tally))
+
+
+def run_unit_program(build, program, command, name, tally):
+    case = [] if name in program.replace("_", " ") else [f"*{name}*"]
+    start = time.monotonic()
+    code, output = run_program([*command, *case], build)
+    passed, failed = catch_counts(output)
+    skipped = len(re.findall(r"^\s*SKIP(?:PED)?\b", output, re.MULTILINE))
+    if code != 0 and not failed:
+        failed = 1  # crashed before its summary
+    if not passed and not failed:
+        return  # no test matches the name
+    with tally.lock:
         tally.passed += max(0, passed - skipped)
         tally.skipped += skipped
         print(f"  {'FAIL' if failed else 'ok':4}  {program}: {passed} passed, {failed} failed, {skipped} skipped"
@@ -237,7 +241,7 @@ def main():
     if not name or "fuzz" in name:
         await_later()
         for path in python_files(fuzz):
-            run_python(path, name, tally, fuzzers_at_once)
+            run_python(path, name, tally, programs_at_once)
 
     print()
     for failure in tally.failures:

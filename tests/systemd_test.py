@@ -109,6 +109,9 @@ class Units(unittest.TestCase):
         self.assertEqual(unit["RestrictAddressFamilies"], ["AF_UNIX AF_INET AF_INET6"])
         self.assertEqual(unit["PrivateUsers"], ["yes"], "without it a user manager ignores the sandbox")
 
+    def test_the_notifier_reloads_its_rules_with_the_signal_that_it_handles(self):
+        self.assertEqual(directives("user/earshot-notify.service")["ExecReload"], ["+kill -HUP $MAINPID"], "in the sandbox kill cannot see the process")
+
     def test_every_unit_names_its_systemd_version_and_has_no_newer_directive(self):
         newer = {"RestartSteps", "RestartMaxDelaySec", "PrivatePIDs", "ProtectHostname=private", "PrivateBPF", "DelegateNamespaces"}
         for name in EXPOSURE:

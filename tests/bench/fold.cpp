@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "agents/claude_code/reader.hpp"
+#include "agents/agent.hpp"
 #include "core/transcript.hpp"
 
 namespace {
@@ -56,8 +56,10 @@ simdjson::padded_string valid_lines(const std::vector<std::string>& files, std::
 
 std::size_t fold(const std::string& file, earshot::Workspace& workspace) {
   Counter counter;
-  earshot::Transcript transcript({.reader = &earshot::claude_code::reader()});
   const std::size_t size = file.size() - earshot::feed_padding;
+  const earshot::AgentProgram* program = earshot::detect_program({file.data(), std::min(size, piece_bytes)});
+  if (!program) program = &earshot::default_program();
+  earshot::Transcript transcript({.reader = &program->reader()});
   for (std::size_t at = 0; at < size; at += piece_bytes)
     transcript.feed({file.data() + at, std::min(piece_bytes, size - at)}, workspace, counter);
   return counter.events;

@@ -1,25 +1,27 @@
 #!/usr/bin/env python3
-"""Times earshotd beside other programs that read the same transcripts: 2,000 sessions, 885 MB. Run it after `./dev build`.
+"""Times earshotd and `earshot usage` beside other programs that read the same transcripts: 2,000 sessions, 885 MB. Run it after `./dev build`.
 
 usage: python3 tests/bench/peers.py [--quick] [--json]
 
-ccusage 18    `ccusage daily --json --offline` adds up the tokens. It is installed from npm into a scratch directory.
-earshotd      from its start until a client has the state of every session; it assembles every event of every transcript.
+ccusage 18     `ccusage daily --json --offline` adds up the tokens. It is installed from npm into a scratch directory.
+earshot usage  the same, `earshot usage --json`; the sums of each day must be equal.
+earshotd       from its start until a client has the state of every session; it assembles every event of every transcript.
 
 Rounds alternate; the table shows the median of wall-clock and processor time and the largest resident size. A peer that npm cannot
 install is listed as skipped, with the reason.
 """
 import json
 import os
-import resource
 import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 
 from generate import write_sessions
-from lab import Lab, cpu_s, memory
+from lab import Lab, build, cpu_s, memory
 from plain_client import PlainClient
 
 sessions, session_bytes = 2000, 868_000_000
@@ -32,23 +34,40 @@ def install(folder):
     """Installs ccusage; returns its command, or None and the reason."""
     if not shutil.which("npm"):
         return None, "npm is not installed"
-    command = ["npm", "install", "--prefix", folder, "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error", CCUSAGE]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=install_s)
+    command = ["npm", "install", "--prefix", folder, "--prefer-offline", "--fetch-retries=1", "--fetch-timeout=30000", "--no-audit", "--no-fund",
+               "--loglevel=error", CCUSAGE]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=install_s)
+    except subprocess.TimeoutExpired:
+        return None, f"npm install took longer than {install_s} s"
     if done.returncode != 0:
         return None, "npm install failed: " + (done.stderr.strip().splitlines() or ["no message"])[0]
     return ["node", os.path.join(folder, "node_modules", "ccusage", "dist", "index.js"), "daily", "--json", "--offline"], ""
 
 
-def run_ccusage(command, root, home):
-    """{wall, cpu, rss} of one run over the root."""
-    environment = {**os.environ, "HOME": home, "CLAUDE_CONFIG_DIR": root, "LOG_LEVEL": "0"}
-    began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(["/usr/bin/env", "--", *command], capture_output=True, text=True, timeout=run_s, env=environment)
-    wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode != 0 or json.loads(done.stdout)["totals"]["totalTokens"] == 0:
-        raise RuntimeError(f"ccusage exited with code {done.returncode} or found no tokens: {done.stderr.strip()[-300:]}")
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"wall": wall, "cpu": cpu, "rss": after.ru_maxrss * 1024}
+def run_report(command, root, home):
+    """({wall, cpu, rss}, what it prints) of one run over the root."""
+    environment = {**os.environ, "HOME": home, "XDG_CONFIG_HOME": home, "CLAUDE_CONFIG_DIR": root, "LOG_LEVEL": "0"}
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        began = time.monotonic()
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment)
+        timer = threading.Timer(run_s, process.kill)
+        timer.start()
+        _, status, used = os.wait4(process.pid, 0)  # the resources of this process alone
+        wall = time.monotonic() - began
+        timer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0), err.seek(0)
+        if process.returncode != 0:
+            raise RuntimeError(f"{' '.join(command)} exited with code {process.returncode}: {err.read().strip()[-300:]}")
+        return {"wall": wall, "cpu": used.ru_utime + used.ru_stime, "rss": used.ru_maxrss * 1024}, json.load(out)
+
+
+def tokens_by_day(report):
+    """Of ccusage or of `earshot usage`."""
+    if "daily" in report:
+        return {day["date"]: day["totalTokens"] for day in report["daily"]}
+    return {day["day"]: day["total"] for day in report["rows"]}
 
 
 def run_earshotd(lab, root, count):
@@ -72,23 +91,30 @@ def measure(lab):
         lab.say(f"writing {count:,} sessions")
         size = sum(map(os.path.getsize, write_sessions(root, count, lab.limited_size(session_bytes))))
         lab.say("installing ccusage")
-        command, reason = install(packages)
-        found = {"earshotd": [], CCUSAGE: []}
+        ccusage, reason = install(packages)
+        reports = {"earshot usage": [os.path.join(build(), "earshot"), "usage", "--json"], **({CCUSAGE: ccusage} if ccusage else {})}
+        found = {name: [] for name in ("earshotd", *reports)}
         for n in range(lab.rounds(rounds)):
             lab.say(f"round {n + 1}")
             found["earshotd"].append(run_earshotd(lab, root, count))
-            if command:
-                found[CCUSAGE].append(run_ccusage(command, root, packages))
-    rows = {name: {key: statistics.median(one[key] for one in runs) for key in runs[0]} for name, runs in found.items() if runs}
-    return {"sessions": count, "bytes": size, "rows": rows, "skipped": {} if command else {CCUSAGE: reason}}
+            days = []
+            for name, command in reports.items():
+                figures, report = run_report(command, root, packages)
+                found[name].append(figures)
+                days.append(tokens_by_day(report))
+            if not all(days) or any(each != days[0] for each in days):
+                raise RuntimeError(f"the tokens by day are not equal: {days}")
+    rows = {name: {key: statistics.median(one[key] for one in runs) for key in runs[0]} for name, runs in found.items()}
+    return {"sessions": count, "bytes": size, "rows": rows, "skipped": {} if ccusage else {CCUSAGE: reason}}
 
 
 def table(found):
     lines = [f"{found['sessions']:,} sessions, {found['bytes'] / 1e6:.0f} MB", f"{'':16}{'time':>10}{'processor':>12}{'memory':>12}"]
-    ours = found["rows"]["earshotd"]
     for name, row in found["rows"].items():
-        ratio = "" if row is ours else f"   {row['wall'] / ours['wall']:.1f}x the time of earshotd, {row['cpu'] / ours['cpu']:.1f}x the processor time"
-        lines.append(f"{name:16}{row['wall']:8.2f} s{row['cpu']:10.2f} s{row['rss'] / 2**20:8.0f} MiB{ratio}")
+        ratios = [f"{row['wall'] / ours['wall']:.1f}x the time of {other}, {row['cpu'] / ours['cpu']:.1f}x the processor time"
+                  for other, ours in found["rows"].items() if name == CCUSAGE and other != name]
+        lines.append(f"{name:16}{row['wall']:8.2f} s{row['cpu']:10.2f} s{row['rss'] / 2**20:8.0f} MiB")
+        lines += [f"{'':18}{ratio}" for ratio in ratios]
     return "\n".join(lines + [f"{name} is skipped: {reason}" for name, reason in found["skipped"].items()])
 
 

@@ -7,6 +7,7 @@ import time
 from generate import prompt_line, write_sessions
 from support.harness import corpus
 from lab import memory
+from program_sessions import programs, write_program_sessions
 
 generated_bytes = 64 << 20
 short_text_bytes = 500          # of prompts: lines of about 700 bytes
@@ -22,6 +23,7 @@ def fold(lab, add):
             "generated as recorded": write_sessions(os.path.join(folder, "all"), 64, size),
             "generated 2.1.330": write_sessions(os.path.join(folder, "newest"), 64, size, era="2.1.330"),
             "short lines": short_lines(os.path.join(folder, "short"), size // 4),
+            **{program: write_program_sessions(os.path.join(folder, program), program, 64, size) for program in programs},
         }
         for name, files in inputs.items():
             if not files:

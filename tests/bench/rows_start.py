@@ -5,6 +5,7 @@ import time
 from generate import write_sessions
 from lab import age, cpu_s, memory, until_idle
 from plain_client import PlainClient
+from program_sessions import programs, write_program_sessions
 
 sessions, session_bytes = 2000, 868_000_000
 cold_files, cold_directories = 100_000, 10_000
@@ -19,12 +20,17 @@ def start(lab, add):
         start_with(lab, add, name, "recorded")
     if add.selects(newest):  # nine tenths of their bytes give no events; older versions have fewer of those
         start_with(lab, add, newest, "2.1.330")
+    for program in programs:
+        if add.selects(row := f"start, 2,000 sessions of {program}, 868 MB"):
+            start_with(lab, add, row, program)
 
 
 def start_with(lab, add, name, era):
     with lab.scratch("start") as root:
         lab.say(f"writing {sessions:,} sessions, {era}")
-        size = sum(map(os.path.getsize, write_sessions(root, sessions, lab.limited_size(session_bytes), era)))
+        write = write_program_sessions if era in programs else write_sessions
+        order = (era, sessions, lab.limited_size(session_bytes)) if era in programs else (sessions, lab.limited_size(session_bytes), era)
+        size = sum(map(os.path.getsize, write(root, *order)))
         scale = size / session_bytes
         note = "" if scale > 0.9 else f"scaled to {size / 1e6:.0f} MB"
         ready, complete, floors, peaks = [], [], [], []

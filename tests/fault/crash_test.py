@@ -55,7 +55,7 @@ class Killed(fault_case.FaultCase, EndpointCase):
             client = successor.subscriber()
             self.assertEqual(len(client.all(type="session")), 1)
             self.assertLessEqual({name for name in os.listdir(state) if not name.endswith(".tmp")},
-                                 {"token", "key", "lock", "address", "socket"})
+                                 {"token", "key", "lock", "address", "socket", "seen.json"})
             successor.stop()
         self.assertGreater(step, 50)
 
@@ -218,6 +218,15 @@ class State(fault_case.FaultCase, EndpointCase):
         client = serving.subscriber()
         Session(self.root).turn("hello")
         self.assert_settled(serving, client, self.root)
+
+
+class Exit(fault_case.FaultCase):
+    def test_97_the_daemon_stops_cleanly_while_its_connection_to_the_broker_uses_openssl(self):
+        """The connection's thread may be in a call that does not return: OpenSSL must not be released under it."""
+        reached = os.path.join(self.home, "reached")
+        daemon = self.configured('[relay]\nurl = "tls://127.0.0.1:1"\ntls_ca = "missing.pem"\n', prefix=preloaded(self, "busy_tls", REACHED=reached))
+        wait_for(lambda: os.path.exists(reached), "the certificates to be loaded", give_up=daemon.exit_reason)
+        daemon.stop()  # fails unless the exit code is 0
 
 
 if __name__ == "__main__":

@@ -173,6 +173,11 @@ class Directories(DiscoveryCase):
             vanishing.turn("never read")
             stays.turn(f"turn {n}")
             wait_for(lambda: not os.path.exists(vanishing.path), "the daemon to open it")
+        returning = Session(self.root, session="vanishing-returns")  # it exists when examined, and not when opened
+        path, returning.path = returning.path, os.path.join(self.home, "complete.jsonl")  # nothing is written while it is renamed
+        returning.turn("read after all")
+        os.rename(returning.path, path)
+        self.client.wait_frame(type="turn.finished", session="vanishing-returns")
         self.settle()
         self.assert_no_trouble()
         self.assertNotIn(b"vanishing", self.daemon.stderr())

@@ -65,6 +65,7 @@ class Hang(FaultCase, EndpointCase):
         local.turn("first")
         notify = self.begin()
         streams = [f"{root}/{session}" for root, session in (("claude", f"-home-ada-near/{local.session}"), ("remote", f"-home-ada-far/{remote.session}"))]
+        wait_for(lambda: len(self.daemon.client().subscribe()) == 2, "both sessions")
         client = self.daemon.subscriber(after=[f"{stream}:" for stream in streams])
         idle, longest = idle_share(), []
 

@@ -14,16 +14,21 @@ def contents(path):
 
 
 class MutationCase(FaultCase):
+    kind = Session
+
     def begin(self, *args, **more):
         self.follow(*args, **more)
         self.sessions = []  # the client received each of their events
+
+    def session(self):
+        return self.kind(self.root)
 
     def stream_of(self, session):
         return f"claude/{os.path.basename(session.folder)}/{session.session}"
 
     def written(self, *prompts):
         """A session with these turns, all delivered."""
-        session = Session(self.root)
+        session = self.session()
         for prompt in prompts or ("first", "second"):
             session.turn(prompt)
         self.sessions.append(session)
@@ -42,14 +47,17 @@ class MutationCase(FaultCase):
         self.client.wait(lambda: len(held_events(self.client).get(stream, [])) >= len(expected), f"{len(expected)} events of {stream}", deadline=60)
         self.assert_same_events(expected, held_events(self.client)[stream], stream)
 
-    def write_prompt(self, session, text, where):
-        """Writes a prompt through another path or an open descriptor."""
-        line = json.dumps(session.record("user", {"role": "user", "content": text})).encode() + b"\n"
-        append(where, line) if isinstance(where, str) else os.write(where, line)
+    def write_turn(self, session, text, where):
+        """Writes a turn through another path or an open descriptor."""
+        records, session.append = [], lambda *added: records.extend(added) or added[-1]
+        session.turn(text)
+        del session.append
+        lines = b"".join(json.dumps(record).encode() + b"\n" for record in records)
+        append(where, lines) if isinstance(where, str) else os.write(where, lines)
 
     def another(self, session, *prompts):
         """A file elsewhere with another history of this session."""
-        other = Session(os.path.join(self.home, "elsewhere"), session=session.session)
+        other = self.kind(os.path.join(self.home, "elsewhere"), session.cwd, session.session)
         for prompt in prompts or ("another past", "and more of it"):
             other.turn(prompt)
         return other.path
@@ -80,11 +88,13 @@ class MutationCase(FaultCase):
         wait_for(later, "the file system's clock")
 
     def poke(self, path, old, new):
-        """Overwrites the first occurrence of `old` in place."""
+        """Overwrites each occurrence of `old` in place."""
         self.assertEqual(len(old), len(new))
-        at = contents(path).index(old)
-        fd = os.open(path, os.O_WRONLY)
-        os.pwrite(fd, new, at)
+        text = contents(path)
+        fd, at = os.open(path, os.O_WRONLY), text.index(old)
+        while at >= 0:
+            os.pwrite(fd, new, at)
+            at = text.find(old, at + 1)
         os.close(fd)
 
     def resets(self, session):

@@ -24,10 +24,10 @@ class Special(MutationCase):
         os.link(session.path, hidden)
         self.begin("--sweep", "1s")  # without notifications the file is not swept frequently
         before = len(self.daemon.replay(session.path)[self.stream_of(session)])
-        self.write_prompt(session, "through the link", hidden)
+        self.write_turn(session, "through the link", hidden)
         self.client.wait_frame(type="turn.started", prompt="through the link")
         os.link(session.path, second_link)  # a second name below the root is not a second stream
-        self.write_prompt(session, "through the second link", second_link)
+        self.write_turn(session, "through the second link", second_link)
         self.client.wait_frame(type="turn.started", prompt="through the second link")
         self.settle_since(session, before)
         self.assertEqual(len(held_events(self.client)), 1, "one file is one stream")
@@ -42,7 +42,7 @@ class Special(MutationCase):
         append(outside, contents(self.another(session, "outside")))
         for target, name in ((outside, "outside"), (session.path, "inside"), (os.path.basename(session.path), "relative"), ("loop.jsonl", "loop")):
             os.symlink(target, os.path.join(session.folder, f"{name}.jsonl"))
-        self.write_prompt(session, "still outside", outside)
+        self.write_turn(session, "still outside", outside)
         moved = os.path.join(self.home, "moved.jsonl")
         os.rename(session.path, moved)
         os.symlink(moved, session.path)  # a followed file becomes a link
@@ -144,7 +144,7 @@ class Special(MutationCase):
         for n in range(300):
             os.rename(session.path, kept)
             os.rename(pipe, session.path)
-            self.write_prompt(session, f"swap {n}", kept)
+            self.write_turn(session, f"swap {n}", kept)
             os.rename(session.path, pipe)
             os.rename(kept, session.path)
             if n % 50 == 0:
@@ -177,14 +177,14 @@ class Special(MutationCase):
             if at_start and n == 0:
                 self.assertEqual(self.metrics.wait_trouble(session.path), "Permission denied")
             for m in range(2):
-                self.write_prompt(session, f"sealed {n} {m}", fd)
+                self.write_turn(session, f"sealed {n} {m}", fd)
                 other.prompt(f"meanwhile {n} {m}")
                 self.client.wait_frame(type="turn.started", prompt=f"meanwhile {n} {m}")
             if at_start and n == 0:
                 self.assertEqual([f for f in self.client.all(session=session.session) if "cursor" in f], [])
             os.chmod(session.path, 0o600)
             self.settle_since(session, known)
-            self.write_prompt(session, f"open {n}", fd)
+            self.write_turn(session, f"open {n}", fd)
             self.settle_since(session, known)
         self.metrics.wait(lambda: not self.metrics.troubles(), "no trouble to remain")
         self.assertEqual(self.client.all(type="reset"), [])

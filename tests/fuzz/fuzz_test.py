@@ -1,4 +1,4 @@
-"""Runs each fuzz target for FUZZ_SECONDS (60), two at a time, from a fixed seed (FUZZ_SEED) so that the result is reproducible.
+"""Runs each fuzz target for FUZZ_SECONDS (20), two at a time, from a fixed seed (FUZZ_SEED) so that the result is reproducible.
 `./dev fuzz` explores new inputs. tests/fuzz/run_fuzzers.py documents the output."""
 import os
 import unittest
@@ -14,7 +14,7 @@ def test_of(target):
     def test(self):
         if not os.access(run_fuzzers.program(run_fuzzers.BUILD, target), os.X_OK):
             self.skipTest("not built; `./dev fuzz` builds it with clang-19")
-        failure = run_fuzzers.fuzz(target, int(os.environ.get("FUZZ_SECONDS", "60")), os.environ.get("FUZZ_SEED", "1"))
+        failure = run_fuzzers.fuzz(target, int(os.environ.get("FUZZ_SECONDS", "20")), os.environ.get("FUZZ_SEED", "1"))
         self.assertIsNone(failure, failure)
     return test
 

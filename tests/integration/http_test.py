@@ -10,7 +10,7 @@ import websockets
 
 from support.endpoints import HttpCase, curl
 from support.harness import deadline_s, wait_for
-from support.transcripts import Session
+from support.transcripts import Registry, Session
 
 
 class Requests(HttpCase):
@@ -305,8 +305,8 @@ class Health(HttpCase):
         health = json.loads(curl(daemon, "/v1/health", unix=True)[2])
         self.assertEqual((health["host"], health["pid"], health["protocol"]), ("testhost", daemon.process.pid, 1))
         self.assertEqual((health["address"], health["socket"], health["state"]), (daemon.url, daemon.socket, self.state))
-        self.assertEqual(health["roots"], [{"name": "mine", "path": self.root, "present": True, "transcripts": 1, "live": 1},
-                                           {"name": "gone", "path": self.home + "/gone", "present": False, "transcripts": 0, "live": 0}])
+        self.assertEqual(health["roots"], [{"name": "mine", "path": self.root, "program": "claude-code", "present": True, "transcripts": 1, "live": 1},
+                                           {"name": "gone", "path": self.home + "/gone", "program": "claude-code", "present": False, "transcripts": 0, "live": 0}])
         self.assertEqual((health["watch"]["mode"], health["limits"]["connections"], health["sessions"]), ("both", 77, 1))
         self.assertGreater(health["watch"]["inotify_watches"], 0)
         self.assertEqual(set(health), {"version", "instance", "host", "pid", "uptime_s", "protocol", "state", "address", "socket", "roots", "watch",
@@ -319,9 +319,19 @@ class Metrics(HttpCase):
         if not os.path.exists(promtool):
             raise unittest.SkipTest("promtool is not installed; ./dev test downloads it")
         daemon = self.start()
-        daemon.subscriber()
-        Session(self.root).turn("count me")
+        client = daemon.subscriber()
+        session = Session(self.root)
+        session.turn("count me")
+        client.wait_frame(type="turn.finished")
+        line = {"session_id": session.session, "context_window": {"context_window_size": 200_000}, "rate_limits": {"five_hour": {"used_percentage": 25}}}
+        self.assertEqual(curl(daemon, "/v1/statusline", "--data-binary", json.dumps(line), unix=True)[0], 204)
+        registry = Registry(self.root, session.session, self.process())
+        for state in ("waiting", "busy"):
+            registry.set_status(state, "permission prompt")
+            client.wait_frame(type="status", source="registry", state="waiting" if state == "waiting" else "working")
         metrics = curl(daemon, "/metrics")[2]
+        for name in ("events_total", "tokens_total", "waits_total", "wait_seconds_total", "sessions_unseen", "session_context_ratio", "limit_used_ratio"):
+            self.assertRegex(metrics.decode(), f"(?m)^earshot_{name}[{{ ]", name)
         done = subprocess.run([promtool, "check", "metrics"], input=metrics, capture_output=True)
         self.assertEqual((done.returncode, done.stdout + done.stderr), (0, b""))
 
@@ -342,6 +352,8 @@ class Metrics(HttpCase):
         client.wait_frame(type="turn.finished")
         self.assertEqual(value("earshot_tail_events_total") - before, client.count())
         curl(daemon, "/metrics", "-H", "Authorization: Bearer wrong", token=False)
+        self.assertEqual(value('earshot_events_total{type="turn.finished"}'), 1)
+        self.assertEqual(value("earshot_sessions_unseen"), 1)
         self.assertEqual(value('earshot_refusals_total{reason="token"}'), 1)
         self.assertEqual(value('earshot_http_answers_total{code="401"}'), 1)
         self.assertEqual(value("earshot_messages_total"), 1)

@@ -69,17 +69,12 @@ class Users(TeamCase):
         self.addCleanup(connection.close)
         return connection
 
-    def cursors(self, hub):
-        """stream at the hub → its last cursor. Makes the hub read every file."""
-        owner = hub.client()
-        return dict(place.rsplit(":", 1) for frame in owner.subscribe(all=True) for place in frame["cursors"])
-
     def hub_with_bob(self, **ada):
         """(a hub with an unread session of the host bob, its stream, its last cursor)"""
         hub, bob = self.team(**ada), self.host("bob", self.nats)
         self.session(bob, "/srv/vault").turn("the secret prompt of bob", "the secret answer of bob")
         self.assert_hub_complete(hub)
-        (stream, end), = self.cursors(hub).items()
+        (stream, end), = self.hub_cursors(hub).items()
         return self.restarted_cold(hub), stream, end
 
     def assert_not_sent(self, client, *texts):
@@ -112,7 +107,7 @@ class Users(TeamCase):
 
     def test_resuming_a_read_session_of_another_host_is_like_a_missing_stream(self):
         hub, stream, end = self.hub_with_bob()
-        self.cursors(hub)
+        self.hub_cursors(hub)
         self.assert_unknown_stream(hub, stream, end)
 
     def test_resuming_a_subagent_stream_of_another_project_is_like_a_missing_stream(self):
@@ -123,7 +118,7 @@ class Users(TeamCase):
         transcript.prompt("secret of the agent"), transcript.reply("secret answer", stop_reason="end_turn")
         one.agent_result(call, agent)
         self.assert_hub_complete(hub)
-        streams = self.cursors(hub)
+        streams = self.hub_cursors(hub)
         self.assertEqual(len(streams), 2)
         stream, = (name for name in streams if "agent-" in name)
         self.assert_unknown_stream(self.restarted_cold(hub), stream, streams[stream])
@@ -134,18 +129,21 @@ class Users(TeamCase):
         one = self.session(ada)
         one.turn("first"), one.turn("second")
         expected = self.assert_hub_complete(hub)
-        (stream, end), = self.cursors(hub).items()
+        (stream, end), = self.hub_cursors(hub).items()
         hub = self.restarted_cold(hub)
         seen = hub.client(token=TOKEN)
         seen.subscribe(id="a", snapshot=False, after=[f"{stream}:"])
-        seen.wait_frame(type="bookmark", id="a", complete=True)
+        bookmark = seen.wait_frame(type="bookmark", id="a", complete=True)
         self.assertEqual(seen.count(), sum(map(len, expected.values())))
-        self.assertEqual(seen.find(type="bookmark")["cursors"], [f"{stream}:{end}"])
+        self.assertEqual(bookmark["cursors"], [f"{stream}:{end}"])
         hub = self.restarted_cold(hub)
         other = hub.client(token=TOKEN)
         other.subscribe(id="b", snapshot=False, after=[f"{stream}:{FOREIGN_CURSOR}"])
         other.wait_frame(type="bookmark", id="b", complete=True)
-        self.assertEqual([f["type"] for f in other.frames], ["welcome", "ready", "reset", "session", "bookmark"])
+        types = [f["type"] for f in other.frames]
+        self.assertEqual(types[:2], ["welcome", "ready"])
+        self.assertIn("session", types[types.index("reset"):])  # its host's return changes its status, which may be sent before
+        self.assertEqual(other.count(), 0)
         self.assertEqual(other.find(type="reset")["reason"], "rewritten")
 
     def test_the_event_stream_over_http_applies_the_same_limits(self):
@@ -193,7 +191,7 @@ class Users(TeamCase):
         ada, bob = self.host("ada", self.nats, more="read = true"), self.host("bob", self.nats, more="read = true")
         self.session(ada).turn("hers"), self.session(bob, "/srv/vault").turn("secret")
         expected = self.assert_hub_complete(hub)
-        places = self.cursors(hub)
+        places = self.hub_cursors(hub)
         hub = self.restarted_cold(hub)
         seen = hub.client(token=TOKEN)
         for stream, end in sorted(places.items()):
@@ -216,7 +214,7 @@ class Users(TeamCase):
         seen.subscribe(), states.subscribe(deliver="state")
         one.turn("hers"), twin.turn("a secret prompt", "a secret answer")
         self.assert_hub_complete(hub)
-        places = self.cursors(hub)
+        places = self.hub_cursors(hub)
         vault, = (stream for stream in places if "vault" in stream)
         owner.wait_frame(type="turn.finished", stream=vault)
         twin.turn("another secret"), other.turn("after it")

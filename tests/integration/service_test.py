@@ -99,10 +99,12 @@ class Service(unittest.TestCase):
 
     def test_environment_variables_of_the_shell_are_written_to_the_unit(self):
         self.fake_systemctl()
-        self.earshotd("--install-service", CLAUDE_CONFIG_DIR="/srv/50% agents", XDG_STATE_HOME="/srv/state", XDG_CONFIG_HOME=self.home + "/etc")
+        self.earshotd("--install-service", CLAUDE_CONFIG_DIR="/srv/50% agents", CODEX_HOME="/srv/codex", COPILOT_HOME="/srv/copilot",
+                      PI_CODING_AGENT_DIR="/srv/pi", XDG_STATE_HOME="/srv/state", XDG_CONFIG_HOME=self.home + "/etc")
         self.unit = os.path.join(self.home, "etc/systemd/user/earshot.service")
         self.assertEqual(self.directive("Environment"),
-                         ['"CLAUDE_CONFIG_DIR=/srv/50%% agents"', f'"XDG_CONFIG_HOME={self.home}/etc"', '"XDG_STATE_HOME=/srv/state"'])
+                         ['"CLAUDE_CONFIG_DIR=/srv/50%% agents"', '"CODEX_HOME=/srv/codex"', '"COPILOT_HOME=/srv/copilot"', '"PI_CODING_AGENT_DIR=/srv/pi"',
+                          f'"XDG_CONFIG_HOME={self.home}/etc"', '"XDG_STATE_HOME=/srv/state"'])
         self.assertEqual(self.directive("ReadWritePaths"), ['"/srv/state/earshot"'])
 
     def test_without_systemctl_the_commands_are_printed(self):

@@ -1,6 +1,7 @@
 """Startup: options, the configuration file, roots, the demo."""
 import os
 
+from support.endpoints import EndpointCase
 from support.harness import DaemonCase
 from support.transcripts import Session
 
@@ -58,9 +59,11 @@ class Configuration(DaemonCase):
         client.wait_frame(type="turn.started")
 
 
-class Demo(DaemonCase):
+class Demo(EndpointCase):
     def test_the_demo_emits_a_session_within_its_first_loop(self):
         daemon = self.start("--demo", roots=())
+        programs = ("claude-code", "codex", "copilot", "pi")
+        self.assertEqual([(root["name"], root["program"]) for root in self.health(daemon)["roots"]], [(f"demo-{program}", program) for program in programs])
         client = daemon.subscriber()
         seen = lambda type: client.find(type=type)
         client.wait(lambda: all(map(seen, ("session.started", "turn.started", "message.added", "tool.invoked", "tool.finished"))),

@@ -222,8 +222,8 @@ class TodoLists(DaemonCase):
 
 
 class Subagents(DaemonCase):
-    def assert_subagent_shown(self, session):
-        """The session frame lists the running subagent with its call and the tool that it runs."""
+    def assert_subagent_shown(self, session, *members):
+        """The session frame lists the running subagent with its call and the tool that it runs; once an agent in it has these members."""
         daemon = self.start()
         client = daemon.subscriber()
         session.prompt("delegate")
@@ -233,13 +233,13 @@ class Subagents(DaemonCase):
         client.wait(lambda: [f for f in client.all(type="tool.invoked", session=session.session) if f["tool"] == "Read" and "agent" in f], "the agent's call")
 
         def frame():
-            return next((f for f in daemon.client().subscribe() if f["session"] == session.session and f.get("agents")), None)
+            return next((f for f in daemon.client().subscribe() if f["session"] == session.session and any(set(members) <= set(a) for a in f["agents"])), None)
 
         return daemon, call, agent, client.wait(frame, "a session frame with the agent")
 
     def test_subagent_files_below_the_session(self):
         session = Session(self.root)
-        daemon, call, agent, frame = self.assert_subagent_shown(session)
+        daemon, call, agent, frame = self.assert_subagent_shown(session, "agent", "call")  # a file beside the transcript names the call
         self.assertEqual([(a["agent"], a["call"], a["agent_type"], a["description"]) for a in frame["agents"]],
                          [(agent, call, "general-purpose", "Inspect the readme")])
         self.assertEqual([t["tool"] for t in frame["agents"][0]["tools"]], ["Read"])

@@ -55,6 +55,11 @@ class HubClients(TeamCase):
         host.wait_exit()
         return len(self.witness.frames)
 
+    def test_a_terminal_of_another_host_is_brought_to_the_front_there(self):
+        ada = self.host("ada", self.nats)
+        session, _ = self.start_waiting(ada, "mend the lamp")
+        self.assertRegex(self.earshot("focus", code=4), rf"api \({session.session[:8]}\w*\) runs on the host ada: run `earshot focus` there")
+
     def test_the_command_line_shows_each_session_s_host_and_which_hosts_are_offline(self):
         ada, bob = self.host("ada", self.nats), self.host("bob", self.nats)
         one, _ = self.start_working(ada, "mend the lamp")
@@ -69,7 +74,7 @@ class HubClients(TeamCase):
         self.assertIn(one.session[:8], only)
         self.assertNotIn(other.session[:8], only)
         self.assertEqual([s["host"] for s in json.loads(self.earshot("ls", "--json", "--host", "bob"))], ["bob"])
-        self.assertRegex(json.loads(self.earshot("statusline", "--json"))["tooltip"], r"^\S+ bob:api permission: .*make horn.*\n\S+ ada:api: ")
+        self.assertRegex(json.loads(self.earshot("statusline", "--json"))["tooltip"], r"^\S+ bob:api permission[ ▰▱\d%]*: .*make horn.*\n\S+ ada:api: ")
 
         for name in (f"{one.session}@ada", one.session, one.session[:8], f"{one.session[:8]}@ada"):
             statuses = self.earshot("show", name)

@@ -7,6 +7,7 @@ import time
 import unittest
 
 from support.harness import wait_for
+from support.programs import CodexSession
 from support.transcripts import SessionWithSiblingAgents, append, rewrite
 from support.team import TeamCase
 
@@ -107,6 +108,49 @@ class RewrittenTranscripts(TeamCase):
         self.host("ada", broker)
         one.turn("continues")
         self.assert_hub_complete(hub)
+
+    def test_a_missing_root_of_another_program_removes_nothing_from_the_hub(self):
+        broker = self.broker()
+        hub = self.hub(broker)
+        root = os.path.join(self.home, "ada", "codex")
+        one = CodexSession(root)
+        one.turn("stays")
+        ada = self.host("ada", broker, args=("--root", f"codex:{root}"))
+        self.wait_published(ada)
+        stream = ("ada", one.stream("codex"))
+        wait_for(lambda: self.hub_events(hub).get(stream), "the stream at the hub")
+        ada.stop()
+        os.rename(root, root + ".unmounted")
+        again = self.host("ada", broker, args=("--root", f"codex:{root}"))
+        self.wait_published(again)
+        again.stop()
+        self.assertTrue(self.hub_events(hub).get(stream))
+        os.rename(root + ".unmounted", root)
+        self.host("ada", broker, args=("--root", f"codex:{root}"))
+        one.turn("continues")
+        wait_for(lambda: "continues" in str(self.hub_events(hub)), "the next turn at the hub")
+        prompts = [event["prompt"] for event in self.hub_events(hub)[stream] if event["type"] == "turn.started"]
+        self.assertEqual(prompts, ["stays", "continues"])
+
+    def test_an_archived_transcript_stays_at_the_hub_when_its_daemon_restarts(self):
+        broker = self.broker()
+        hub = self.hub(broker)
+        codex = os.path.join(self.home, "ada", "codex")
+        one, other = CodexSession(codex), CodexSession(codex)
+        for session in (one, other):
+            session.turn("stays")
+        one.archive()  # its stream's name does not tell in which directory it is
+        ada = self.host("ada", broker, args=("--root", f"codex:{codex}", "--recent", "1h"))
+        expected = {("ada", session.stream("codex")) for session in (one, other)}
+        wait_for(lambda: {key for key, events in self.hub_events(hub).items() if events} == expected, "both streams at the hub")
+        self.wait_published(ada)
+        ada.stop()
+        os.utime(one.path, (1_600_000_000, 1_600_000_000))  # not among the streams that the daemon reads at start
+        again = self.host("ada", broker, args=("--root", f"codex:{codex}", "--recent", "1h"))
+        other.turn("continues")
+        wait_for(lambda: "continues" in str(self.hub_events(hub)), "the next turn at the hub")
+        self.wait_published(again)
+        self.assertEqual({key for key, events in self.hub_events(hub).items() if events}, expected)
 
     def test_a_transcript_that_is_moved_away_and_back(self):
         broker, hub, ada = self.one_host()

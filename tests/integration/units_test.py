@@ -138,7 +138,7 @@ class UserManager(Sandboxed):
         mode = self.manager.run("stat", "-c", "%a", f"/proc/{self.pid}/root{runtime}/systemd/private", user=False).stdout
         self.assertEqual(mode, "0\n", "the manager's private socket is accessible: programs could be started outside the sandbox through it")
         done = self.manager.run("earshot", "ls", "--all")
-        self.assertEqual((done.returncode, done.stdout.count("ended")), (0, 1), done)
+        self.assertEqual((done.returncode, done.stdout.count("0a0a0a0a-"), "ended" in done.stdout), (0, 2, True), done)
         self.check_stop()
         self.assertEqual(self.manager.systemctl("start", self.unit).returncode, 0)
         done = self.manager.run("earshotd", "--uninstall-service")
@@ -177,6 +177,13 @@ title = "{{reason}}"
         lines = self.read("notice").splitlines()
         self.assertEqual(json.loads(lines[0])["title"], "permission")
         self.assertIn("Read-only file system", lines[1])
+        pid = self.manager.show(self.unit, "MainPID")
+        rule = '[[rule]]\nname = "done"\nstatus = "idle"\nhold = "0"\ntitle = "after the reload"\n'
+        agent.run(f"append('/home/ada/.config/earshot/notify.toml', {rule.encode()!r})")
+        self.assertEqual(self.manager.systemctl("reload", self.unit).returncode, 0, self.why())
+        agent.run("r.set_status('idle')")
+        wait_for(lambda: "after the reload" in self.read("notice"), f"the notice of the new rule: {self.why()}")
+        self.assertEqual(self.manager.show(self.unit, "MainPID"), pid)
         self.check_sandbox()
         self.assertEqual(self.manager.run("find", "/home/ada/.config/systemd/user/default.target.wants", "-name", self.unit).stdout.count(self.unit), 1)
         self.assertEqual(self.manager.systemctl("stop", self.unit).returncode, 0)

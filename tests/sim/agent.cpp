@@ -11,76 +11,18 @@ namespace {
 
 constexpr std::size_t files_max = 24;
 
-std::string head(const std::string& type, const std::string& n) {
-  return R"({"type":")" + type + R"(","uuid":"u)" + n +
-         R"(","sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w","version":"2.1.330","message":{)";
-}
-
-std::string assistant(const std::string& n, const std::string& content) {
-  return head("assistant", n) + R"("id":"m)" + n +
-         R"(","role":"assistant","model":"opus","stop_reason":null,"content":[)" + content +
-         R"(],"usage":{"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":3,"cache_creation_input_tokens":0}}})";
-}
-
 }  // namespace
-
-std::string Agent::line() {
-  const std::string n = std::to_string(++lines_);
-  const std::string text =
-      n + std::string(machine_.random.below(machine_.random.percent(5) ? 3000 : 60), 'x');
-  switch (machine_.random.below(14)) {
-    case 0:
-    case 1:
-    case 2:
-      return head("user", n) + R"("role":"user","content":"prompt )" + text + "\"}}\n";
-    case 3:
-    case 4:
-      return assistant(n, R"({"type":"tool_use","id":"c)" + std::to_string(++calls_) +
-                              R"(","name":"Bash","input":{"command":"ls )" + text + "\"}}") +
-             "\n";
-    case 5:
-    case 6:
-      return head("user", n) + R"("role":"user","content":[{"type":"tool_result","tool_use_id":"c)" +
-             std::to_string(machine_.random.between(1, calls_ + 1)) + R"(","content":")" + text +
-             "\"}]}}\r\n";
-    case 7:
-      return "not JSON " + text + "\n";
-    case 8:
-      return "\n";
-    case 9:
-      return assistant(n, R"({"type":"text","text":"torn )" + text) +
-             assistant(n + "b", R"({"type":"text","text":"glued"})") + "\n";
-    case 10:
-      return R"({"type":"bulk","data":")" + text + "\"}\n";
-    default:
-      return assistant(n, R"({"type":"text","text":"says )" + text + "\"}") + "\n";
-  }
-}
 
 std::string Agent::lines(std::uint64_t count) {
   std::string all;
-  while (count-- > 0) all += line();
+  while (count-- > 0) all += records_.line(machine_.random);
   return all;
 }
 
-std::string Agent::project() const {
-  const auto n = std::to_string(machine_.random.below(3));
-  return root_ + "/projects/p" + n;
-}
-
 std::string Agent::new_place() {
-  std::string path = new_path();
+  std::string path = records_.path(machine_.random);
   machine_.make_directories(path.substr(0, path.rfind('/')));
   return path;
-}
-
-std::string Agent::new_path() {
-  std::string path = project();
-  if (machine_.random.percent(20))
-    path += "/s" + std::to_string(machine_.random.below(3)) + "/subagents/agent-";
-  else
-    path += "/s";
-  return path + std::to_string(machine_.random.below(4)) + ".jsonl";
 }
 
 NodePtr Agent::any(std::string& path) {
@@ -111,7 +53,7 @@ std::string Agent::act() {
   const auto what = random.below(100);
   std::string path;
   if (files.size() < 2 || (what < 6 && files.size() < files_max)) {
-    path = new_path();
+    path = records_.path(machine_.random);
     if (const NodePtr there = machine_.find(path); there) return write_on(path, there);
     const NodePtr file = machine_.create(path);
     if (random.percent(80)) machine_.append(file, lines(random.between(1, 3)));
@@ -204,17 +146,18 @@ std::string Agent::act() {
       return (file->denied ? "deny " : "allow ") + path;
     }
     case 86: {
-      const std::string directory = project();
+      const std::string directory = records_.directory(machine_.random);
       machine_.remove(directory);
       return "remove " + directory;
     }
     case 87:
     case 88: {
-      const std::string from = project(), to = project();
+      const std::string from = records_.directory(machine_.random), to = records_.directory(machine_.random);
       return machine_.rename(from, to) ? "rename " + from + " to " + to : "nothing";
     }
     case 89: {  // moved out of the root
-      const std::string from = project(), to = "/away/d" + std::to_string(away_.size());
+      const std::string from = records_.directory(machine_.random),
+                        to = "/away/d" + std::to_string(away_.size());
       machine_.make_directories("/away");
       if (!machine_.rename(from, to)) return "nothing";
       away_.push_back(to);
@@ -222,7 +165,7 @@ std::string Agent::act() {
     }
     case 90: {  // and back
       if (away_.empty()) return "nothing";
-      const std::string to = project();
+      const std::string to = records_.directory(machine_.random);
       if (!machine_.rename(away_.back(), to)) return "nothing";
       away_.pop_back();
       return "move back as " + to;

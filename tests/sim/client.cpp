@@ -96,7 +96,7 @@ void Client::connect(std::shared_ptr<Connection> line, const std::set<std::strin
   partial_.clear();
   sessions_.clear();
   frames_ = 0;
-  welcomed_ = ready_ = false;
+  welcomed_ = ready_ = second_pending_ = false;
   if (options_.whole)
     for (const std::string& stream : streams) held_.try_emplace(stream);
   std::vector<std::string> after;
@@ -152,6 +152,7 @@ void Client::process_received() {
     std::vector<std::string> after;
     for (const auto& [stream, held] : held_)
       if (!held.restarted) after.push_back(stream + ':' + (is_beginning(held.place()) ? "" : held.place()));
+    second_pending_ = true;
     subscribe("b", after);
   }
 }
@@ -178,6 +179,7 @@ void Client::frame(const std::string& text) {
     for (const std::string& place : list_at(frame, "cursors")) {
       const auto [name, cursor] = split_position(place);
       ReceivedStream& held = held_[name];
+      if (held.restarted && second_pending_) continue;
       if (place_of(cursor) < place_of(held.place())) {
         // The other subscription received more than this one missed.
         if (id.empty() || options_.second_after == 0) note_violation(name, "a bookmark that goes back", text);
@@ -188,6 +190,7 @@ void Client::frame(const std::string& text) {
     bool complete = false;
     if (!id.empty() && frame["complete"].get(complete) == simdjson::SUCCESS && complete) {
       resumed_ = true;
+      if (id == "b") second_pending_ = false;
       for (auto& [name, held] : held_) held.catching_up = false;
     }
   } else if (type == "reset") {
@@ -209,7 +212,9 @@ void Client::frame(const std::string& text) {
     if (cursor.empty()) fail("an unknown frame without a cursor", text);
     if (!wants(type)) fail("an event of a type that was not subscribed", text);
     ReceivedStream& held = held_[stream];
-    // Requested by the second subscription before the reset of the first one was received.
+    // Requested by the second subscription before the reset of the first one was received: the session frame,
+    // which may be still to come, includes it.
+    if (held.restarted && second_pending_) return;
     if (held.replaced && options_.second_after > 0 && place_of(cursor) <= place_of(held.base)) return;
     held.unsure = held.restarted = false;  // no session frame: nothing was missed
     if (place_of(cursor) <= place_of(held.place()))

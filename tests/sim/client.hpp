@@ -77,6 +77,7 @@ class Client {
   std::uint64_t frames_ = 0;  // of this connection
   std::vector<std::string> sessions_;
   bool welcomed_ = false, ready_ = false, resumed_ = false;
+  bool second_pending_ = false;  // events that the second subscription requested are still to be sent
 };
 
 /// `<stream>:<cursor>`

@@ -32,16 +32,17 @@ class SimTransport final : public serve::Transport {
   void cancel() override {
     if (read_) later_message(asio::error::operation_aborted, {});
   }
-  void finish(Done done) override { later(std::move(done), {}); }
+  void finish(std::size_t, Done done) override { later(std::move(done), {}); }
 
   void read_head(Read read) override {
     asio::post(connection_->io, [read] { read(serve::Fault::none); });
   }
-  void read_body(Read read) override {
+  void read_body(std::size_t, Read read) override {
     asio::post(connection_->io, [read] { read(serve::Fault::none); });
   }
   bool begun() const override { return false; }
   bool expects_continue() const override { return false; }
+  std::uint64_t content_length() const override { return 0; }
   bool keep_alive() const override { return false; }
   bool http_1_0() const override { return false; }
   bool spoke_early() const override { return false; }
@@ -57,7 +58,7 @@ class SimTransport final : public serve::Transport {
     connection_->http += bytes;
     later(std::move(done), {});
   }
-  void until_gone(Done done) override { later(std::move(done), {}); }
+  void until_gone(std::size_t, Done done) override { later(std::move(done), {}); }
 
   void accept(const std::string&, std::size_t, Done done) override { later(std::move(done), {}); }
   void message_max(std::size_t) override {}

@@ -9,6 +9,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "agents/agent.hpp"
 #include "run.hpp"
 
 namespace {
@@ -16,7 +17,8 @@ namespace {
 constexpr const char* usage =
     "usage: sim SEED              one run, with a trace\n"
     "       sim FROM COUNT        COUNT runs from this seed on; prints the failed ones\n"
-    "       sim --for SECONDS     runs from a random seed on for this time\n";
+    "       sim --for SECONDS     runs from a random seed on for this time, of every program in turn\n"
+    "The seeds from n * 2^40 on are those of the n-th agent program; Claude Code is 0.\n";
 
 int one(std::uint64_t seed) {
   const auto outcome = earshot::sim::run(seed, [](const std::string& line) { std::puts(line.c_str()); });
@@ -31,11 +33,13 @@ int many(std::uint64_t from, std::uint64_t count, std::chrono::seconds time) {
   for (; count == 0 || done < count; ++done) {
     const auto spent = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begun);
     if (count == 0 && spent >= time) break;
-    const auto outcome = earshot::sim::run(from + done);
+    const std::uint64_t program = count == 0 ? done % earshot::agent_programs().size() : 0;
+    const std::uint64_t seed = from + done + program * earshot::sim::seeds_per_program;
+    const auto outcome = earshot::sim::run(seed);
     events += outcome.events;
     if (!outcome.failure.empty()) {
       ++failed;
-      std::printf("seed %llu: %s\n", static_cast<unsigned long long>(from + done), outcome.failure.c_str());
+      std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), outcome.failure.c_str());
       std::fflush(stdout);
     }
     if (spent.count() / 10 > static_cast<long>(reported)) {

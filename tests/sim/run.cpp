@@ -1,5 +1,4 @@
 #include "run.hpp"
-#include "agents/claude_code/reader.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <memory>
@@ -9,6 +8,8 @@
 #include <vector>
 
 #include "agent.hpp"
+#include "agents/agent.hpp"
+#include "agents/stream_name.hpp"
 #include "client.hpp"
 #include "core/cursor.hpp"
 #include "core/event_json.hpp"
@@ -68,14 +69,14 @@ class ObserverTrace final : public tail::StreamObserver {
 /// The daemon's modules, connected as in Daemon; its disk thread is a queue that the run processes.
 class Daemon {
  public:
-  Daemon(Machine& machine, NotificationFaults faults, Trace trace)
+  Daemon(Machine& machine, const AgentProgram& program, NotificationFaults faults, Trace trace)
       : server(io, {.host = "h", .version = "0", .token = "t", .log_bytes_max = log_bytes}),
         observer(server, std::move(trace)),
         watcher(machine, faults, [this](const watch::ChangeHint& hint) { on_change(hint); }),
         sweep(
             io, disk.get_executor(), [this](const watch::ChangeHint& hint) { mux.notify(hint); }, intervals,
             [] { return true; }),
-        tail(io, disk.get_executor(), connect_backends(), options(), observer) {
+        tail(io, disk.get_executor(), connect_backends(), options(program), observer) {
     server.set_archive(tail);
     tail.start([this] {
       ready = true;
@@ -119,22 +120,28 @@ class Daemon {
     mux.add_backend(sweep);
     return mux;
   }
-  static tail::Options options() {
+  static tail::Options options(const AgentProgram& program) {
     tail::Options options;
-    options.roots = {{"r", root}};
+    options.roots = {{"r", root, true, &program}};
     options.hash_key = key;
     return options;
   }
 };
+
+const AgentProgram& program_of(std::uint64_t seed) {
+  const auto all = agent_programs();
+  return *all[seed / seeds_per_program % all.size()];
+}
 
 class Run {
  public:
   Run(std::uint64_t seed, const std::function<void(const std::string&)>& trace)
       : machine_(seed),
         random_(machine_.random),
-        agent_(machine_, root),
+        program_(program_of(seed)),
+        agent_(machine_, program_, root),
         trace_(trace),
-        has_second_subscriptions_(seed >= first_seed_with_second_subscriptions) {}
+        has_second_subscriptions_(seed % seeds_per_program >= first_seed_with_second_subscriptions) {}
 
   Outcome outcome() {
     try {
@@ -204,7 +211,7 @@ class Run {
   }
 
   void start_daemon() {
-    daemon_ = std::make_unique<Daemon>(machine_, notification_faults_,
+    daemon_ = std::make_unique<Daemon>(machine_, program_, notification_faults_,
                                        trace_ ? [this](const std::string& what) { log(what); } : Trace());
     log("the daemon starts");
   }
@@ -301,7 +308,8 @@ class Run {
   }
 
   struct Fold final : EventSink {
-    std::string stream, session, bytes;
+    std::string stream, session, bytes;      // the session: by the path, or the records so far
+    const Transcript* transcript = nullptr;  // null: the records do not matter
     EncodeOptions encoding;
     struct Each {
       Cursor at;
@@ -310,7 +318,9 @@ class Run {
     std::vector<Each> events;
     void on_event(const Event& event) override {
       Each each{event.cursor, std::string(type_name(event.body)), {}};
-      append_event(each.text, event, {"h", stream, session}, encoding);
+      const bool is_recorded = transcript && !transcript->recorded_session().empty();
+      append_event(each.text, event, {"h", stream, is_recorded ? transcript->recorded_session() : session},
+                   encoding);
       events.push_back(std::move(each));
     }
   };
@@ -333,14 +343,17 @@ class Run {
       if (live && file->hidden) hidden_.insert(stream.name());
       Fold& fold = all[stream.name()];
       fold.stream = stream.name();
-      fold.session = stream.session();
+      const auto place = place_of(stream.path(), program_);
+      fold.session = place.is_likely ? place.session : stream.session();
       fold.encoding = daemon_->server.context().encoding(serve::Audience::full);
       std::string bytes = fold.bytes = file->bytes;
       const std::size_t size = bytes.size();
       bytes.resize(size + feed_padding);
       Workspace workspace;
-      Transcript transcript({.hash_key = key, .own_agent = stream.agent(), .reader = &claude_code::reader()});
+      Transcript transcript({.hash_key = key, .own_agent = place.agent, .reader = &program_.reader()});
+      if (place.is_likely) fold.transcript = &transcript;
       transcript.feed(std::span<const char>(bytes).first(size), workspace, fold);
+      fold.transcript = nullptr;
     });
     for (const auto& [path, file] : machine_.files(root))
       if (path.ends_with(".jsonl") && !seen.contains(file.get()))
@@ -409,6 +422,7 @@ class Run {
 
   Machine machine_;
   Random& random_;
+  const AgentProgram& program_;
   Agent agent_;
   const std::function<void(const std::string&)>& trace_;
   const bool has_second_subscriptions_;

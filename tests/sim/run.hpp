@@ -14,6 +14,9 @@ struct Outcome {
 /// From this seed on, some clients resume their streams by a second subscription, too.
 constexpr std::uint64_t first_seed_with_second_subscriptions = std::uint64_t{1} << 32;
 
+/// The seeds from n × this on are those of the n-th program of agent_programs(); the first is 0.
+constexpr std::uint64_t seeds_per_program = std::uint64_t{1} << 40;
+
 /// `trace` is called for each step; may be empty.
 Outcome run(std::uint64_t seed, const std::function<void(const std::string&)>& trace = {});
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "agents/agent.hpp"
 #include "run.hpp"
 
 using namespace earshot;
@@ -39,6 +40,16 @@ TEST_CASE("fault 98: a second subscription that resumes the same streams repeats
   for (std::uint64_t run = 0; run < runs / 4; ++run)
     live(sim::first_seed_with_second_subscriptions + run, events);
   REQUIRE(events > runs / 4 * 100);
+}
+
+TEST_CASE("every client has the events of every program's files") {
+  spdlog::set_level(spdlog::level::off);
+  for (std::size_t program = 1; program < agent_programs().size(); ++program) {
+    std::uint64_t events = 0;
+    for (std::uint64_t run = 0; run < runs / 8; ++run) live(program * sim::seeds_per_program + run, events);
+    CAPTURE(agent_programs()[program]->program());
+    REQUIRE(events > runs / 8 * 100);
+  }
 }
 
 TEST_CASE("runs that failed once") {

@@ -71,7 +71,8 @@ def wait_for(condition, what, deadline=None, give_up=lambda: None):
 
 def clean_environment(home):
     """An environment without the real user's configuration, sessions and state."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "CLAUDE_", "EARSHOT_", "NOTIFY_", "LISTEN_"))}
+    foreign = ("XDG_", "CLAUDE_", "CODEX_", "COPILOT_", "PI_", "EARSHOT_", "NOTIFY_", "LISTEN_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     return {**kept, "HOME": home, "TMPDIR": home, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
 
 
@@ -176,7 +177,7 @@ def has(frame, fields):
 class Daemon:
     """An earshotd process on a free port."""
 
-    def __init__(self, roots, state, home, args=(), prefix=(), earshotd=None, listen="127.0.0.1:0", runtime=None, host=HOST):
+    def __init__(self, roots, state, home, args=(), prefix=(), earshotd=None, listen="127.0.0.1:0", runtime=None, host=HOST, environment={}):
         self.state, self.clients, self.home, self.host = state, [], home, host
         self.runtime = runtime or tempfile.mkdtemp(prefix="run-", dir=home)  # its own Unix socket, with a short path
         command = [*prefix, earshotd or os.path.join(build(), "earshotd"), "--state", state, "--listen", listen, "--host", host]
@@ -184,7 +185,7 @@ class Daemon:
             command += ["--root", root]
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen([*command, *args], stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL,
-                                        env={**clean_environment(home), "XDG_RUNTIME_DIR": self.runtime})
+                                        env={**clean_environment(home), "XDG_RUNTIME_DIR": self.runtime, **environment})
         self.socket = os.path.join(self.runtime, "earshot", "sock")
         self.out = []
         self.stdout_reader = threading.Thread(target=self._read_stdout, daemon=True)
@@ -264,7 +265,7 @@ class Daemon:
 
 def earshot(*args, home, **more):
     return subprocess.run([os.path.join(build(), "earshot"), *args], capture_output=True, text=True, timeout=deadline_s * 8,
-                          env=clean_environment(home), stdin=subprocess.DEVNULL, **more)
+                          env=clean_environment(home), **{"stdin": subprocess.DEVNULL, **more})
 
 
 class CommandLines:

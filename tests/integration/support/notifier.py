@@ -72,22 +72,22 @@ class Receiver:
 class Notifier:
     """A running earshot-notify."""
 
-    def __init__(self, case, daemon_state, rules=None, wait=True, environment=None, args=()):
+    def __init__(self, case, daemon_state, rules=None, wait=True, environment=None, args=(), program=None):
         self.case, self.home, self.state = case, case.home, daemon_state
+        self.program = program or os.path.join(build(), "earshot-notify")
         self.environment = {**clean_environment(self.home), **(environment or {})}
         self.arguments = ["--state", daemon_state, "--verbose", *args]
         if rules is not None:
-            path = os.path.join(self.home, "notify.toml")
-            with open(path, "w") as file:
-                file.write(rules)
-            self.arguments += ["--rules", path]
+            self.rules = os.path.join(self.home, "notify.toml")
+            self.write_rules(rules)
+            self.arguments += ["--rules", self.rules]
         self.log_path = os.path.join(self.home, f"notify-{id(self)}.log")
         self.log = open(self.log_path, "wb")
         self.start(wait)
 
     def start(self, wait=True):
         before = len(self.output())
-        self.process = subprocess.Popen([os.path.join(build(), "earshot-notify"), *self.arguments], env=self.environment,
+        self.process = subprocess.Popen([self.program, *self.arguments], env=self.environment,
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         if wait:
             self.wait_output("listening to the daemon", before)
@@ -100,6 +100,19 @@ class Notifier:
     def wait_output(self, text, after=0):
         return wait_for(lambda: text in self.output()[after:], f"{text!r} on stderr",
                         give_up=lambda: self.process.poll() is not None and text not in self.output()[after:] and f"it exited ({self.process.returncode}): {self.output()[-2000:]}")
+
+    def write_rules(self, text):
+        with open(self.rules, "w") as file:
+            file.write(text)
+
+    def reload(self, text, expected="reloaded the rules"):
+        """Sends SIGHUP after writing these rules; waits until it listens with them, or for another message."""
+        before = len(self.output())
+        self.write_rules(text)
+        self.process.send_signal(signal.SIGHUP)
+        self.wait_output(expected, before)
+        if expected == "reloaded the rules":
+            self.wait_output("listening to the daemon", before + self.output()[before:].index(expected))
 
     def kill(self):
         """kill -9"""
@@ -140,7 +153,13 @@ class Notifier:
     def journal(self):
         """The decisions, from `earshot-notify why`."""
         done = notify("why", "--json", "-n", "1000", "--state", self.state, home=self.home)
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        return [entry for entry in map(json.loads, done.stdout.splitlines()) if "decision" in entry]
+
+    def sinks(self):
+        """The state of each sink, from `earshot-notify why`."""
+        done = notify("why", "--json", "--state", self.state, home=self.home)
+        last = json.loads(done.stdout.splitlines()[-1]) if done.stdout else {}
+        return {entry["sink"]: entry for entry in last.get("sinks", [])}
 
     def decisions(self, **fields):
         return [entry for entry in self.journal() if all(entry.get(k) == x for k, x in fields.items())]
@@ -197,9 +216,13 @@ class Desktop:
 
     def start_server(self):
         config = os.path.join(self.folder, "dunstrc")
+        menu = os.path.join(self.folder, "menu")
+        with open(menu, "w") as file:
+            file.write(f'grep -m1 "$(cat {self.folder}/choice)"\n')
         with open(config, "w") as file:
             file.write("[global]\n    font = Sans 12\n    width = 420\n    height = 200\n    origin = top-right\n    offset = 20x20\n    frame_width = 2\n"
-                       "    idle_threshold = 0\n    notification_limit = 6\n[urgency_critical]\n    background = \"#5a1d1d\"\n    foreground = \"#ffffff\"\n"
+                       "    idle_threshold = 0\n    notification_limit = 6\n"
+                       f"    dmenu = /bin/sh {menu}\n[urgency_critical]\n    background = \"#5a1d1d\"\n    foreground = \"#ffffff\"\n"
                        "    frame_color = \"#ff5555\"\n    timeout = 0\n[urgency_normal]\n    background = \"#223344\"\n    foreground = \"#ffffff\"\n    timeout = 0\n")
         self.server = self._start("dunst", "-config", config)
         wait_for(lambda: "org.freedesktop.Notifications" in self._names(), "dunst on the bus", give_up=lambda: self.server.poll() is not None and "dunst exited")
@@ -231,6 +254,12 @@ class Desktop:
 
     def invoke_action(self):
         subprocess.run(["dunstctl", "action"], env=self._env(), check=True, capture_output=True)
+
+    def choose_action(self, label):
+        """Chooses an action in dunst's menu."""
+        with open(os.path.join(self.folder, "choice"), "w") as file:
+            file.write(label)
+        subprocess.run(["dunstctl", "context"], env=self._env(), check=True, capture_output=True)
 
     def screenshot(self, path):
         """Writes the screen as PNG; returns (width, height, number of colours)."""

@@ -3,6 +3,7 @@
 The tests are skipped where nats-server is not installed.
 """
 import collections
+import contextlib
 import glob
 import json
 import os
@@ -240,8 +241,26 @@ class TeamCase(DaemonCase):
                     found[event["host"], event["stream"]].append(event)
         return found
 
+    def hub_cursors(self, hub, deadline=None):
+        """stream at the hub → its last cursor, once a client is served all that the hub's files hold. Makes the hub read every file."""
+        def served():
+            ends = collections.Counter()  # an offset → how many files have their last event there
+            for path in transcripts_below(hub.files):
+                with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+                    head, event, _ = file.read().rpartition(b'"cursor":')
+                    if event:
+                        ends[file.seek(len(head)) + len(file.readline())] += 1
+            client = hub.client()
+            try:
+                cursors = dict(place.rsplit(":", 1) for frame in client.subscribe(all=True) for place in frame["cursors"])
+            finally:
+                client.close()
+            if ends == collections.Counter(int(cursor.split(".")[0]) for cursor in cursors.values()):
+                return [cursors]
+        return wait_for(served, "the hub to serve what its files hold", deadline, hub.exit_reason)[0]
+
     def assert_hub_complete(self, hub, deadline=None, view="full"):
-        """Waits until the hub has every event of the hosts' files: once each, in order, unchanged."""
+        """Waits until the hub has every event of the hosts' files, stored and served: once each, in order, unchanged."""
         expected = self.published(view)
         count = {key: len(lines) for key, lines in expected.items()}
         self.assertTrue(count, "no host has a file")
@@ -265,6 +284,7 @@ class TeamCase(DaemonCase):
         self.assertEqual({k for k in events if events[k]}, set(expected))
         for key, lines in expected.items():
             self.assert_same_events([json.dumps(json.loads(line)) for line in lines], [json.dumps(event) for event in events[key]], key)
+        self.hub_cursors(hub, deadline)
         return expected
 
     def assert_hub_serves(self, hub, expected, **filter):

@@ -1,3 +1,4 @@
+#include <CLI/CLI.hpp>
 #include <catch2/catch.hpp>
 
 #include "unit/cli/fixture.hpp"
@@ -25,6 +26,7 @@ TEST_CASE("commands, options and their values are completed") {
   CHECK(words({"ls", "--colour=a"}) == "--colour=auto\n--colour=always\n--colour=never\n");
   CHECK(words({"ls", "--state", ""}) == "\tdirectory\n");
   CHECK(words({"replay", ""}) == "\tfile\n");
+  CHECK(words({"statusline", "--from", ""}) == "claude-code\n");
   CHECK(words({"tail", "--since", ""}).empty());
   CHECK(words({"dance", "-"}).find("--version\t") != std::string::npos);
 }

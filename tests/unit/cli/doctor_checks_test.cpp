@@ -251,3 +251,23 @@ TEST_CASE("of many hosts only some are named") {
   CHECK(findings.front().text.starts_with("50 are online: up0, up1, "));
   CHECK(findings.back().text == "and 30 more are offline");
 }
+
+TEST_CASE("a sink of notices that fails and rules that are not reloaded are warnings") {
+  NotifierHealth health;
+  CHECK(doc::check_notifier(health).empty());
+  health.sinks["desktop"] = {.sent_ms = 1, .failures = 2};
+  doc::Findings findings = doc::check_notifier(health);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].level == doc::Level::ok);
+  CHECK(findings[0].text == "earshot-notify delivers to desktop");
+  health.sinks["hook"] = {.failed_ms = 1'774'872'000'000, .why = "HTTP 500: no", .failures = 3};
+  health.rules_problem = "/n.toml:4: unknown key";
+  findings = doc::check_notifier(health);
+  REQUIRE(findings.size() == 3);
+  CHECK(findings[0].level == doc::Level::warning);
+  CHECK(findings[0].text.starts_with("the sink hook failed 3 times in a row, the last time on "));
+  CHECK(findings[0].text.ends_with(": HTTP 500: no"));
+  CHECK(findings[0].advice == "earshot-notify why");
+  CHECK(findings[1].text == "earshot-notify uses its earlier rules: /n.toml:4: unknown key");
+  CHECK(findings[1].advice == "earshot-notify check");
+}

@@ -330,3 +330,93 @@ TEST_CASE("on a hub the label starts with the host; a host that goes offline or 
   CHECK(status("2ecc@bob", asks).find("needs you") != std::string::npos);  // the new state is shown instead
   CHECK(status("2ebb@bob", asks).empty());
 }
+
+TEST_CASE("a session of another program than Claude Code names it") {
+  Screen screen;
+  CHECK(screen.event("session.started", R"("program":"codex","version":"0.169.0","project":"/home/u/api")") ==
+        "14:03:07 api      ◆ session 2eaa1c04  Codex CLI · 0.169.0\n");
+  CHECK(
+      screen.event("session.started", R"("program":"claude-code","version":"2.1","project":"/home/u/api")") ==
+      "14:03:07 api      ◆ session 2eaa1c04  2.1\n");
+  CHECK(screen.event("session.updated", R"("permission_mode":"on-request","sandbox":"read-only")") ==
+        "14:03:07 api      ◆ permission mode on-request  sandbox read-only\n");
+  CHECK(
+      screen.session(
+          "91bd",
+          R"("program":"pi","project":"/home/u/web","status":{"state":"idle"},"last_activity":"2025-11-04T14:03:07Z")") ==
+      "14:03:07 web      ○ idle  Pi\n");
+}
+
+TEST_CASE("plans and messages of other agents are shown") {
+  Screen screen;
+  screen.in_project();
+  CHECK(screen.event("message.added", R"("role":"assistant","kind":"plan","text":"1. Look")") ==
+        "14:03:07 api      “ plan  1. Look\n");
+  CHECK(screen.event("message.added", R"("role":"user","kind":"agent","text":"It is fine.")") ==
+        "14:03:07 api      ↳ agent  It is fine.\n");
+}
+
+TEST_CASE("api.failed shows the program's name of the failure") {
+  Screen screen;
+  screen.in_project();
+  CHECK(screen.event("api.failed",
+                     R"("error":"You have hit it.","fatal":true,"kind":"usage_limit_exceeded")") ==
+        "14:03:07 api      ↻ API request failed  usage_limit_exceeded · You have hit it.\n");
+}
+
+TEST_CASE("limits are shown if little is left, or with --verbose") {
+  Screen quiet, verbose(true);
+  quiet.in_project();
+  verbose.in_project();
+  const auto limits = [](const std::string& used, const std::string& more = {}) {
+    return R"("limit":"codex","plan":"plus")" + more + R"(,"windows":[{"name":"primary","used_percent":)" +
+           used + R"(,"window_minutes":300,"resets_at":"2025-11-04T16:00:00Z"}])";
+  };
+  CHECK(quiet.event("limits.updated", limits("12.5")).empty());
+  CHECK(verbose.event("limits.updated", limits("12.5")) ==
+        "14:03:07 api      · limits  12% of 5h until 16:00:00 · plus\n");
+  CHECK(quiet.event("limits.updated", limits("92")) ==
+        "14:03:07 api      ↻ limits  92% of 5h until 16:00:00 · plus\n");
+  CHECK(quiet.event("limits.updated", limits("100", R"(,"reached":"primary")")) ==
+        "14:03:07 api      ↻ limit reached: primary  100% of 5h until 16:00:00 · plus\n");
+}
+
+TEST_CASE("token counts show reasoning and the context where they are recorded") {
+  Screen verbose(true);
+  verbose.in_project();
+  CHECK(
+      verbose.event(
+          "usage.updated",
+          R"("model":"m","input":300,"output":40,"cache_read":1000,"cache_write":0,"total":{"input":300,"output":40,"cache_read":1000,"cache_write":0},"reasoning":8,"context_tokens":1340,"context_window":258400)") ==
+      "14:03:07 api      · tokens  340 · 340 in total · 1.0k from the cache · 8 for reasoning · context "
+      "▰▱▱▱▱ 0%, 1.3k of 258k · m\n");
+}
+
+TEST_CASE("a finished turn shows how long it waited") {
+  Screen screen;
+  screen.in_project();
+  CHECK(screen.event(
+            "turn.finished",
+            R"("outcome":"completed","stop_reason":"end_turn","duration_ms":41200,"waited_ms":30500)") ==
+        "14:03:07 api      ■ turn 3 completed  41.2s · waited 30.5s\n");
+}
+
+TEST_CASE("with --verbose a session of the snapshot shows context, cost and times") {
+  const std::string numbers =
+      R"("project":"/home/u/api","title":"Fix it","unseen":true,"last_activity":"2025-11-04T14:03:07Z","status":{"state":"idle"},"usage":{"context":190000,"context_window":200000,"cost_usd":0.004,"cost_source":"recorded"},"times":{"waited_ms":240000,"worked_ms":61000,"idle_ms":500}})";
+  const std::string fields = numbers.substr(0, numbers.size() - 1);
+  CHECK(Screen(true).session("2eaa", fields) ==
+        "14:03:07 api      ○ idle  unseen · context ▰▰▰▰▱ 95%, 190k of 200k · <$0.01 · waited 4m00s · worked "
+        "1m01s · idle 0.5s · Fix it\n");
+  CHECK(Screen(false).session("2eaa", fields) == "14:03:07 api      ○ idle  unseen · Fix it\n");
+}
+
+TEST_CASE("sessions of a project whose ids begin with the time have labels that differ") {
+  Screen screen;
+  for (const char* id : {"019a6e3c-5b1f-7a20", "019a6e3c-5b20-7b11"})
+    screen.show(R"({"type":"session.started","host":"dev7","stream":"codex/2026/r","session":")" +
+                std::string(id) + R"(","project":"/home/u/api"})");
+  const std::string line = screen.show(
+      R"({"type":"turn.started","host":"dev7","stream":"codex/2026/r","session":"019a6e3c-5b20-7b11","time":"2025-11-04T14:03:07Z","turn":1,"origin":"human"})");
+  CHECK(line.find("api·…-5b2 ") != std::string::npos);
+}

@@ -42,6 +42,22 @@ TEST_CASE("the summary of a call is the most specific field of its input") {
         "Which colour?");
 }
 
+TEST_CASE("the summary of calls of other programs") {
+  CHECK(summary("exec_command", R"({"cmd":"make","workdir":"/home/u/api"})") == "make");
+  CHECK(summary("shell", R"({"command":["bash","-lc","make\nmake test"],"timeout_ms":1})") ==
+        "make ⏎ make test");
+  CHECK(summary("shell", R"({"command":["ls","-l"]})") == "ls -l");
+  CHECK(summary("apply_patch",
+                R"("*** Begin Patch\n*** Update File: /home/u/api/src/a.c\n@@\n-x\n+y\n*** End Patch\n")") ==
+        "src/a.c");
+  CHECK(summary("apply_patch", R"({"files":["/home/u/api/a.c","/home/u/api/b.c"]})") == "a.c +1");
+  CHECK(summary("exec", R"x("text(1)\ntext(2)")x") == "text(1) ⏎ text(2)");
+  CHECK(summary("request_user_input", R"({"questions":[{"question":"Which lamp?"}]})") == "Which lamp?");
+  CHECK(summary("collaboration.spawn_agent", R"({"task_name":"looker","fork":true})") == "looker");
+  CHECK(summary("ask_user", R"({"question":"Which lamp?","choices":["a","b"]})") == "Which lamp?");
+  CHECK(summary("grep", R"({"path":"src","pattern":"TODO"})") == "TODO");
+}
+
 TEST_CASE("a path inside the project is relative") {
   CHECK(summary("Read", R"({"file_path":"/home/u/api/src/main.ts"})") == "src/main.ts");
   CHECK(summary("Edit", R"({"file_path":"/home/u/apiary/x"})") == "/home/u/apiary/x");
@@ -105,17 +121,84 @@ TEST_CASE("a row shows what a session is doing") {
   CHECK(it.turn == "3");
   CHECK(it.tool == "Bash 2m05s +1");
   CHECK(it.todo == "1/2");
-  CHECK(it.tokens == "45.1k / 12.3k");
+  CHECK(it.context == "45.1k");
+  CHECK(it.tokens == "12.3k");
+  CHECK(it.cost.empty());
+  CHECK(it.times.empty());
   CHECK(it.age == "3s");
   CHECK(it.last == "approve Bash: rm -rf build");
 }
 
+TEST_CASE("no tool of an ended session runs") {
+  std::string ended = waiting;
+  const std::string state = R"("state":"waiting")";
+  ended.replace(ended.find(state), state.size(), R"("state":"ended")");
+  CHECK(row(ended).tool.empty());
+}
+
 TEST_CASE("waiting sessions are first in the table") {
   CHECK(format_session_table({row(idle), row(waiting)}, {Charset::utf8, Palette::none, 0}) ==
-        "STATUS        SESSION   PROJECT  TURN  TOOL           TODO  CONTEXT / TOTAL  AGE  LAST\n"
-        "⏸ permission  2eaa1c04  api         3  Bash 2m05s +1  1/2     45.1k / 12.3k   3s  approve Bash: "
+        "STATUS        SESSION   PROJECT  TURN  TOOL           TODO  CONTEXT  TOKENS  AGE  LAST\n"
+        "⏸ permission  2eaa1c04  api         3  Bash 2m05s +1  1/2     45.1k   12.3k   3s  approve Bash: "
         "rm -rf build\n"
         "○ idle        91bd0000  web                                                   2h  Paint it\n");
+}
+
+TEST_CASE("programs are a column only where there are several") {
+  const auto of = [](std::string json, const std::string& program) {
+    return row(json.insert(1, R"("program":")" + program + "\","));
+  };
+  CHECK(format_session_table({of(idle, "codex")}, {}).find("PROGRAM") == std::string::npos);
+  CHECK(format_session_table({of(idle, "codex"), row(waiting)}, {}).find("PROGRAM") == std::string::npos);
+  CHECK(
+      format_session_table({of(idle, "codex"), of(idle, "claude-code")}, {Charset::utf8, Palette::none, 0}) ==
+      "STATUS  PROGRAM      SESSION   PROJECT  AGE  LAST\n"
+      "○ idle  codex        91bd0000  web       2h  Paint it\n"
+      "○ idle  claude-code  91bd0000  web       2h  Paint it\n");
+}
+
+TEST_CASE("ids that begin alike are shown as far as they differ") {
+  std::string one = idle, other = idle, third = idle;
+  one.replace(one.find("91bd0000-77"), 11, "019a6e3c-5b1f-7a20");
+  other.replace(other.find("91bd0000-77"), 11, "019a6e3c-5b20-7b11");
+  const std::string text = format_session_table({row(one), row(other), row(third)}, {});
+  CHECK(text.find(" 019a6e3c-5b1 ") != text.npos);
+  CHECK(text.find(" 019a6e3c-5b2 ") != text.npos);
+  CHECK(text.find(" 91bd0000 ") != text.npos);
+}
+
+TEST_CASE("a call that may wait for the user is shown") {
+  const auto of = [](const std::string& state) {
+    return row(R"({"type":"session","session":"s","title":"Fix it","status":{"state":")" + state +
+               R"(","detail":"exec_command: make, may be waiting"}})");
+  };
+  CHECK(of("working").last == "exec_command: make, may be waiting");
+  CHECK(of("idle").last == "Fix it");
+}
+
+TEST_CASE("context, cost and times are columns where they are known") {
+  const SessionRow it = row(
+      R"({"type":"session","session":"s","status":{"state":"working","since":"2025-11-04T11:58:00Z"},"usage":{"input":10,"output":5,"context":64600,"context_window":258400,"cost_usd":1.2,"cost_source":"estimated"},"times":{"waited_ms":240000,"worked_ms":600000,"idle_ms":0,"turn":{"waited_ms":0,"worked_ms":0}}})");
+  CHECK(it.context == "▰▱▱▱▱ 25%");
+  CHECK(it.cost == "~$1.20");
+  CHECK(it.times == "4m / 12m");
+  CHECK(format_session_table({it}, {Charset::ascii, Palette::none, 0})
+            .starts_with("STATUS     SESSION    CONTEXT    COST  WAITED / WORKED  TOKENS\n"
+                         "* working  s        ▰▱▱▱▱ 25%  ~$1.20         4m / 12m      15\n"));
+}
+
+TEST_CASE("a session that finished unseen is marked and precedes those of its state") {
+  std::string unseen = idle, newer = idle;
+  unseen.insert(1, R"("unseen":true,)");
+  newer.replace(newer.find("T10:00"), 6, "T11:00");
+  CHECK(row(unseen).unseen);
+  CHECK(format_session_table({row(newer), row(unseen)}, {Charset::utf8, Palette::none, 0}) ==
+        "STATUS          SESSION   PROJECT  AGE  LAST\n"
+        "○ idle, unseen  91bd0000  web       2h  Paint it\n"
+        "○ idle          91bd0000  web       1h  Paint it\n");
+  std::string working = unseen;
+  working.replace(working.find(R"("state":"idle")"), 14, R"("state":"working")");
+  CHECK_FALSE(row(working).unseen);
 }
 
 TEST_CASE("in a narrow terminal the table keeps project, status and request") {
@@ -124,7 +207,25 @@ TEST_CASE("in a narrow terminal the table keeps project, status and request") {
   CHECK(text.find("permission") != text.npos);
   CHECK(text.find("api") != text.npos);
   CHECK(text.find("approve Bash") != text.npos);
-  CHECK(text.find("CONTEXT") == text.npos);
+  CHECK(text.find("TOKENS") == text.npos);
+  CHECK(text.find("TURN") == text.npos);
+}
+
+TEST_CASE("in 80 columns the context and the cost are shown, and no line is longer") {
+  const auto session = [](const std::string& state) {
+    return row(
+        R"({"type":"session","host":"dev7","session":"2eaa1c04-77","program":"claude-code","project":"/home/u/storefront","title":"Rewrite the checkout so that it survives a lost connection","status":{"state":")" +
+        state +
+        R"(","since":"2025-11-04T11:58:00Z"},"turn":{"number":31},"todos":[{"content":"a","status":"completed"}],"usage":{"input":1000,"output":2000,"context":190000,"context_window":200000,"cost_usd":1234.5,"cost_source":"mixed"},"times":{"waited_ms":3600000,"worked_ms":360000000,"idle_ms":0},"last_activity":"2025-11-04T11:59:57Z"})");
+  };
+  const std::string text =
+      format_session_table({session("waiting"), session("working")}, {Charset::utf8, Palette::none, 80});
+  CHECK(text.find("▰▰▰▰▱ 95%") != text.npos);
+  CHECK(text.find("~$1234") != text.npos);
+  CHECK(text.find("storefront") != text.npos);
+  CHECK(text.find("Rewrite the") != text.npos);
+  for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
+    CHECK(display_width(text.substr(at, text.find('\n', at) - at)) <= 80);
 }
 
 TEST_CASE("hosts are a column only where there are several") {

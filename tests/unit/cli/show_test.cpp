@@ -29,7 +29,9 @@ TEST_CASE("show finds the session, then requests all its events") {
     peer.send(R"({"type":"bookmark","id":"show","cursors":[],"complete":true})");
     peer.finish();
   };
-  FakeDaemon daemon({script, script}, state.socket());
+  std::string seen;
+  const auto mark = [&](Peer& peer) { seen = peer.answer("404 Not Found", "{}"); };  // of an older daemon
+  FakeDaemon daemon({script, script, mark}, state.socket());
   const Printed json = run(show_command, {.session = "2eaa", .daemon = state.options(), .json = true});
   CHECK(json.exit_code == exit_ok);
   CHECK(json.out == one + "\n");
@@ -41,6 +43,10 @@ TEST_CASE("show finds the session, then requests all its events") {
   const Printed pretty =
       run(show_command, {.session = "2eaa", .daemon = state.options(), .colour = ColourMode::never});
   CHECK(daemon.join().empty());
+  CHECK(pretty.exit_code == exit_ok);
+  CHECK(pretty.err.empty());
+  CHECK(seen.starts_with("POST /v1/seen HTTP/1.1\r\n"));
+  CHECK(seen.ends_with(R"({"session":"2eaa1c04"})"));
   CHECK(pretty.out.starts_with("api\n2eaa1c04"));
   CHECK(pretty.out.find("turn 1") != std::string::npos);
 }

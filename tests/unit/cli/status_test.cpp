@@ -33,6 +33,27 @@ TEST_CASE("status prints what the daemon monitors and its problems") {
   CHECK(bad.out.find("problem   /x: Permission denied\n") != std::string::npos);
 }
 
+TEST_CASE("the programs of roots are shown if not all are Claude Code's") {
+  const State state;
+  const auto root = [](const std::string& name, const std::string& program) {
+    return R"({"name":")" + name + R"(","path":"/home/u/.)" + name + R"(","program":")" + program +
+           R"(","present":true,"transcripts":2,"live":1})";
+  };
+  const std::string health =
+      R"({"version":"1.0.0","host":"dev7","pid":42,"sessions":3,"socket":"/s","problems":[],"roots":[)" +
+      root("claude", "claude-code") + "," + root("codex", "codex") + "]}";
+  const auto answer = [](std::string json) { return [json](Peer& peer) { peer.answer("200 OK", json); }; };
+  FakeDaemon daemon({answer(health), answer(""), answer(health), answer("")}, state.socket());
+  ReportOptions options{.daemon = state.options(), .colour = ColourMode::never};
+  const std::string text = run(status_command, options).out;
+  CHECK(text.find("root      /home/u/.claude (Claude Code): 2 transcripts\n") != std::string::npos);
+  CHECK(text.find("root      /home/u/.codex (Codex CLI): 2 transcripts\n") != std::string::npos);
+  options.json = true;
+  CHECK(run(status_command, options).out.find(R"("path":"/home/u/.codex","program":"codex")") !=
+        std::string::npos);
+  CHECK(daemon.join().empty());
+}
+
 TEST_CASE("status without a daemon has its own exit code") {
   const Printed printed = run_without_daemon(status_command);
   CHECK(printed.exit_code == exit_no_daemon);

@@ -260,3 +260,60 @@ TEST_CASE("the files of a session are visited in the order in which they began")
       .add("message.added", "first", 1, text("a"), "09:00:00");
   CHECK(scenario.visited() == Lines{"0 message.added a", "0 message.added b"});
 }
+
+TEST_CASE("a subagent of a program whose call names it is shown below its call while it runs") {
+  Scenario scenario;
+  scenario.add("turn.started", "m", 1)
+      .add("tool.invoked", "m", 1, R"("call":"c1","tool":"collaboration.spawn_agent")")
+      .add("agent.started", "m", 1, R"("call":"c1","description":"looker","background":true)")
+      .add("tool.finished", "m", 1,
+           R"("call":"c1","tool":"collaboration.spawn_agent","outcome":"ok","background":"S2")")
+      .add("turn.started", "s2", 1, of("S2", "look"))
+      .add("message.added", "m", 1, text("later"));
+  CHECK(scenario.visited() == Lines{"0 turn.started ", "0 tool.invoked ", "0 agent.started ",
+                                    "1 turn.started look", "0~tool.finished ", "0 message.added later"});
+}
+
+TEST_CASE("the header of a session of Codex shows program, sandbox and the size of the context") {
+  const Utc here;
+  FrameParser parser;
+  TranscriptView view({Charset::utf8, Palette::none, 0}, false);
+  std::string out;
+  view.write_header(
+      *parser.parse(
+          R"({"type":"session","session":"r1","program":"codex","project":"/home/u/api","git_branch":"main","model":"m","sandbox":"read-only","turn":{"number":2},"status":{"state":"idle"},"usage":{"input":1,"output":2,"context":1340,"context_window":258400}})"),
+      out);
+  CHECK(out ==
+        "api\nr1 · /home/u/api (main) · Codex CLI · m · read-only\n2 turns · 3 tokens · idle\n"
+        "context ▰▱▱▱▱ 0%, 1.3k of 258k\n");
+}
+
+TEST_CASE("the header shows cost, times and limits, the footer how long the session has waited") {
+  const Utc here;
+  FrameParser parser;
+  TranscriptView view({Charset::utf8, Palette::none, 0}, false);
+  const auto session = parser.parse(
+      R"({"type":"session","session":"r1","program":"codex","project":"/home/u/api","turn":{"number":1},"status":{"state":"waiting","reason":"question","since":")" +
+      format_time(now_ms() - 3'600'000 - 500) +
+      R"("},"usage":{"cost_usd":12.345,"cost_source":"mixed"},"times":{"waited_ms":60000,"worked_ms":30000,"idle_ms":0},"limits":[{"time":"2025-11-04T11:00:00Z","limit":"codex","windows":[{"name":"primary","used_percent":91,"window_minutes":300}]}]})");
+  std::string out;
+  view.write_header(*session, out);
+  CHECK(out ==
+        "api\nr1 · /home/u/api · Codex CLI\n1 turn · waiting: question\n"
+        "~$12.35 · waited 1h01m · worked 30.0s · idle 0ms\n"
+        "limits of codex  91% of 5h\n");
+  out.clear();
+  view.write_footer(*session, out);
+  CHECK(out == "\n⏸ needs you: question for 1h00m\n");
+}
+
+TEST_CASE("limits, plans and failures of a turn are shown in their place") {
+  CHECK(
+      shown({event("turn.started", R"("prompt":"go","origin":"human")"),
+             event("message.added", R"("role":"assistant","kind":"plan","text":"1. Look")"),
+             event("limits.updated", R"("plan":"plus","reached":"primary","windows":[])"),
+             event("api.failed",
+                   R"("fatal":true,"kind":"usage_limit_exceeded","error":"You have hit it.")")}) ==
+      "\nTue 24 Nov 2026\n── turn 1 · 10:00:00 · open\n  › go\n  “ plan\n  “ 1. Look\n"
+      "  ↻ limit reached: primary  plus\n  ↻ API request failed  usage_limit_exceeded · You have hit it.\n");
+}

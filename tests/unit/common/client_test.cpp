@@ -187,6 +187,41 @@ TEST_CASE("a signal closes the connection with a closing handshake") {
   CHECK(opcode == 8);
 }
 
+TEST_CASE("SIGHUP is handled as wished, and an interrupted client can be used again") {
+  Client client;
+  int hangups = 0;
+  client.handle_hangup([&] {
+    ++hangups;
+    client.interrupt();
+  });
+  ::kill(::getpid(), SIGHUP);
+  CHECK(client.pause(60'000));
+  CHECK(hangups == 1);
+  CHECK(client.pause(1));
+  FakeDaemon daemon({[&](Peer& peer) {
+                       peer.upgrade();
+                       ::kill(::getpid(), SIGHUP);
+                       peer.finish();
+                     },
+                     [&](Peer& peer) {
+                       peer.upgrade();
+                       peer.send("{}");
+                       peer.finish();
+                     }});
+  std::size_t frames = 0;
+  Handlers handlers;
+  handlers.on_frame = [&](std::string_view) {
+    ++frames;
+    return false;
+  };
+  CHECK(client.run(address_of(endpoint_of(daemon)), handlers).end_reason == EndReason::stopped);
+  CHECK(hangups == 2);
+  CHECK(frames == 0);
+  client.run(address_of(endpoint_of(daemon)), handlers);
+  CHECK(frames == 1);
+  daemon.join();
+}
+
 TEST_CASE("a signal ends a pause and prevents further connections") {
   Client client;
   CHECK(client.pause(1));

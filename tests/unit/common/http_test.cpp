@@ -103,3 +103,15 @@ TEST_CASE("the size of a response is limited") {
   CHECK(response.status == 0);
   CHECK(response.error.find("longer than") != std::string::npos);
 }
+
+TEST_CASE("the address of a session's page; a name is never part of its structure") {
+  CHECK(session_page("http://127.0.0.1:7717/", "6f0c", "dev7") ==
+        "http://127.0.0.1:7717/?session=6f0c&host=dev7");
+  CHECK(session_page("https://hub.test", "a/b?c#d&e f\n\"", "") ==
+        "https://hub.test/?session=a%2Fb%3Fc%23d%26e%20f%0A%22");
+  CHECK(session_page("https://hub.test/team/?x=1#code=2", "s", "\xc3\xbc") ==
+        "https://hub.test/team/?session=s&host=%C3%BC");
+  for (const char* url : {"", "javascript:alert(1)", "http://a b/", "file:///etc/passwd"})
+    CHECK(session_page(url, "s", "h").empty());
+  CHECK(query({{"a", ""}, {"b", "1"}}) == "?b=1");
+}

@@ -319,11 +319,23 @@ TEST_CASE("the example file has the defaults of [relay] and [hub]") {
   REQUIRE(hub.err == "");
   CHECK(hub.options->hub->durable == HubOptions{}.durable);
   CHECK(hub.options->hub->sync == HubOptions{}.sync);
+  CHECK(hub.options->hub->url_public == "https://hub.example/");
   CHECK(hub.options->hub->store.age_ms == team::EventStoreLimits{}.age_ms);
   CHECK(hub.options->hub->store.bytes_max == team::EventStoreLimits{}.bytes_max);
   CHECK(hub.options->hub->store.hosts_max == team::EventStoreLimits{}.hosts_max);
   REQUIRE(hub.options->hub->users.size() == 1);
   CHECK(hub.options->hub->users[0].view == serve::User{}.view);
+}
+
+TEST_CASE("the public address of a hub ends with a slash") {
+  const Fixture fixture;
+  const auto address = [&](const std::string& text) {
+    const ParseResult hub = fixture.parse_file("[hub]\nurl = \"nats://a\"\nurl_public = \"" + text + "\"\n");
+    return hub.options ? hub.options->hub->url_public : hub.err;
+  };
+  CHECK(address("https://hub.example") == "https://hub.example/");
+  CHECK(address("http://[::1]:8080/earshot") == "http://[::1]:8080/earshot/");
+  CHECK(fixture.parse_file("[hub]\nurl = \"nats://a\"\n").options->hub->url_public.empty());
 }
 
 TEST_CASE("an error in a team section names the line and the fix") {
@@ -340,6 +352,13 @@ TEST_CASE("an error in a team section names the line and the fix") {
       {"[hub]\nurl = \"nats://a\"\ndurable = \"a.b\"\n", "a name of letters and digits"},
       {"[hub]\nurl = \"nats://a\"\nkeep = \"0s\"\n", "a duration"},
       {"[hub]\nurl = \"nats://a\"\nhosts = 0\n", "a number from 1"},
+      {"[hub]\nurl = \"nats://a\"\nurl_public = \"hub.example\"\n",
+       "e.toml:3: `url_public` must be the address of a page"},
+      {"[hub]\nurl = \"nats://a\"\nurl_public = \"ftp://hub.example/\"\n", "http or https"},
+      {"[hub]\nurl = \"nats://a\"\nurl_public = \"https://me@hub.example/\"\n", "without user"},
+      {"[hub]\nurl = \"nats://a\"\nurl_public = \"https://hub.example/#code=1\"\n", "fragment"},
+      {"[hub]\nurl = \"nats://a\"\nurl_public = \"https:///\"\n", "`url_public`"},
+      {"[hub]\nurl = \"nats://a\"\nurl_public = 7\n", "`url_public` must be a string"},
       {"[hub]\nurl = \"nats://a\"\n[hub.users.ada]\nhosts = [\"a\"]\n", "user `ada` needs `token_sha256`"},
       {"[hub]\nurl = \"nats://a\"\n[hub.users.ada]\ntoken_sha256 = \"abc\"\n", "64 hex digits"},
       {"[hub]\nurl = \"nats://a\"\n[relay]\nurl = \"nats://a\"\n", "[relay] and [hub] are for two daemons"},
@@ -397,6 +416,7 @@ TEST_CASE("the example file has every option and limit with its default") {
     CHECK(contains(all, "\n" + std::string(option.key) + " = ") == (option.scope != Scope::command_line));
   }
   const Fixture fixture;
+  fixture.home.write("models.toml", "");
   const Options defaults = fixture.parse({}).options.value();
   const ParseResult commented = fixture.parse_file(example_file()), uncommented = fixture.parse_file(all);
   REQUIRE(commented.err == "");
@@ -473,6 +493,10 @@ TEST_CASE("FAULTS 84: an installed service runs with every option of the table t
         value = fixture.home / "other.toml";
         fixture.home.write("other.toml", "recent = \"3m\"\n");
       }
+      if (option.key == "models") {
+        value = fixture.home / "models.toml";
+        fixture.home.write("models.toml", "");
+      }
       std::vector<std::string> expected = {flag_of(option), value};
       if (option.kind == Kind::flag)
         expected = {(value == "true" ? "--" : "--no-") + flag_of(option).substr(2)};
@@ -502,6 +526,45 @@ TEST_CASE("relative paths from the file are absolute for a service") {
   REQUIRE(parsed.options->service_arguments ==
           std::vector<std::string>{"--state", std::filesystem::current_path().string() + "/st", "--config",
                                    fixture.home / "e.toml"});
+}
+
+TEST_CASE("the table of models: the default file, one beside earshot.toml, one of the command line") {
+  Fixture fixture;
+  const auto table = [](const std::string& pattern) {
+    return "[[model]]\npattern = \"" + pattern + "\"\ninput = 1\noutput = 2\n";
+  };
+  const auto has = [](const ParseResult& parsed, std::string_view model) {
+    REQUIRE(parsed.err == "");
+    CHECK(parsed.options->models.find("claude-opus-4-5") != nullptr);
+    return parsed.options->models.find(model) != nullptr;
+  };
+  CHECK_FALSE(has(fixture.parse({}), "mine"));
+  fixture.home.write(".config/earshot/models.toml", table("mine"));
+  CHECK(has(fixture.parse({}), "mine"));
+  fixture.variables["XDG_CONFIG_HOME"] = fixture.home / "elsewhere";
+  CHECK_FALSE(has(fixture.parse({}), "mine"));
+  fixture.home.write("sub/other.toml", table("other"));
+  const ParseResult from_file = fixture.parse_file("models = \"sub/other.toml\"\n");
+  CHECK(has(from_file, "other"));
+  CHECK(from_file.options->service_arguments ==
+        std::vector<std::string>{"--config", fixture.home / "e.toml"});
+  CHECK(has(fixture.parse({"--models", fixture.home / "sub/other.toml"}), "other"));
+  fixture.variables["EARSHOT_MODELS"] = fixture.home / "sub/other.toml";
+  CHECK(has(fixture.parse({}), "other"));
+}
+
+TEST_CASE("a bad table of models is refused, with file, line and key") {
+  Fixture fixture;
+  fixture.home.write(".config/earshot/models.toml", "[[model]]\npattern = \"x\"\ninput = -3\noutput = 2\n");
+  const ParseResult parsed = fixture.parse({});
+  CHECK(parsed.exit_code == 2);
+  CHECK_FALSE(parsed.options);
+  CHECK(parsed.err == "earshotd: " + fixture.home.path() +
+                          "/.config/earshot/models.toml:3: `input` must be USD per million tokens, a number "
+                          "from 0 to 1000000, not -3\n");
+  CHECK(fixture.parse({"--models", "/nonexistent/m.toml"}).err ==
+        "earshotd: /nonexistent/m.toml: No such file or directory\n");
+  CHECK(contains(fixture.parse({"--models", ""}).err, "models"));
 }
 
 TEST_CASE("service arguments are the options given, with absolute paths") {

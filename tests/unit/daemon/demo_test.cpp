@@ -1,10 +1,14 @@
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 
-#include "agents/claude_code/reader.hpp"
+#include "agents/roots.hpp"
 #include "core/transcript.hpp"
 #include "demo.hpp"
 #include "unit/status/tracker_fixture.hpp"
@@ -23,14 +27,14 @@ struct Folded final : EventSink {
   StreamState state;
   std::size_t pending = 0;
 
-  Folded(const fs::path& path, const std::string& own_agent) {
+  Folded(const fs::path& path, const std::string& own_agent, std::string_view program = "claude-code") {
     std::ifstream file(path, std::ios::binary);
     std::string text((std::istreambuf_iterator<char>(file)), {});
     const std::size_t size = text.size();
     text.resize(size + feed_padding);
     TranscriptOptions options;
     options.own_agent = own_agent;
-    options.reader = &claude_code::reader();
+    options.reader = &find_agent_program(program)->reader();
     Transcript transcript(options);
     Workspace workspace;
     transcript.feed({text.data(), size}, workspace, *this);
@@ -47,10 +51,21 @@ struct Folded final : EventSink {
       ++outcomes[type + " " + std::string(tool->outcome)];
     if (const auto* agent = std::get_if<event::AgentFinished>(&event.body))
       ++outcomes[type + " " + std::string(agent->outcome)];
+    if (const auto* message = std::get_if<event::MessageAdded>(&event.body))
+      ++outcomes[type + " " + std::string(message->role)];
     if (const auto* list = std::get_if<event::TodoUpdated>(&event.body))
       todos.assign(list->todos.begin(), list->todos.end());
   }
 };
+
+const Root& root_of(const demo::Demo& demo, std::string_view program) {
+  return *std::find_if(demo.roots().begin(), demo.roots().end(),
+                       [&](const Root& root) { return root.program->program() == program; });
+}
+
+std::vector<std::string> transcripts_in(const demo::Demo& demo, std::string_view program) {
+  return transcripts_of(root_of(demo, program)).files;
+}
 
 std::set<fs::path> sessions_in(const std::string& root) {
   std::set<fs::path> found;
@@ -65,18 +80,41 @@ std::set<fs::path> sessions_in(const std::string& root) {
 struct Stage : status::Loop {
   demo::Demo demo;
   explicit Stage(double speed) : demo(io, speed) {}
-  fs::path registry() const { return demo.root() + "/sessions/" + std::to_string(::getpid()) + ".json"; }
+  std::string claude() const { return root_of(demo, "claude-code").path; }
+  fs::path registry() const { return claude() + "/sessions/" + std::to_string(::getpid()) + ".json"; }
+  /// Plays until this program's session is over: the next program's has begun.
+  void play_until_after(std::string_view program) {
+    const auto& roots = demo.roots();
+    const auto at = std::find_if(roots.begin(), roots.end(),
+                                 [&](const Root& root) { return root.program->program() == program; });
+    const auto next = std::next(at) == roots.end() ? roots.begin() : std::next(at);
+    demo.start();
+    REQUIRE(until([&] { return !transcripts_of(*at).files.empty(); }));
+    const std::size_t before = transcripts_of(*next).files.size();
+    REQUIRE(until([&] { return transcripts_of(*next).files.size() > before; }));
+    demo.stop();
+  }
 };
+
+void check_complete(const Folded& folded) {
+  CHECK(folded.counts.skipped_lines == 0);
+  CHECK(folded.counts.unknown_types.empty());
+  CHECK(folded.counts.undecided_records == 0);
+  CHECK(folded.pending == 0);
+  CHECK_FALSE(folded.state.turn_open);
+  CHECK(folded.state.tools.empty());
+  CHECK(folded.state.agents.empty());
+}
 
 }  // namespace
 
-TEST_CASE("the demo's session is assembled completely") {
+TEST_CASE("the demo's session of Claude Code is assembled completely") {
   Stage stage(200);
   stage.demo.start();
   REQUIRE(stage.until([&] { return fs::exists(stage.registry()); }));
   REQUIRE(stage.until([&] { return !fs::exists(stage.registry()); }));  // the session has ended
   stage.demo.stop();
-  const auto sessions = sessions_in(stage.demo.root());
+  const auto sessions = sessions_in(stage.claude());
   REQUIRE(sessions.size() == 1);
   const Folded main(*sessions.begin(), "");
   CHECK(main.counts.skipped_lines == 0);
@@ -125,6 +163,83 @@ TEST_CASE("the demo's session is assembled completely") {
   CHECK(compactions == 1);
 }
 
+TEST_CASE("the demo has a root of each program, and plays a session of each in turn") {
+  Stage stage(0);
+  std::vector<std::string> programs;
+  for (const Root& root : stage.demo.roots()) {
+    CHECK(root.name == "demo-" + std::string(root.program->program()));
+    CHECK(fs::is_directory(root.path));
+    programs.emplace_back(root.program->program());
+  }
+  CHECK(programs == std::vector<std::string>{"claude-code", "codex", "copilot", "pi"});
+  for (const std::string& program : programs) {
+    CAPTURE(program);
+    stage.play_until_after(program);
+    CHECK(programs_of_root(root_of(stage.demo, program).path).programs ==
+          std::vector{find_agent_program(program)});
+  }
+}
+
+TEST_CASE("the demo's session of Codex is assembled completely") {
+  Stage stage(0);
+  stage.play_until_after("codex");
+  const auto files = transcripts_in(stage.demo, "codex");
+  REQUIRE(files.size() == 2);  // one of the subagent
+  Folded main(files[0], "", "codex"), agent(files[1], "", "codex");
+  if (!main.state.parent.empty()) std::swap(main, agent);
+  check_complete(main);
+  check_complete(agent);
+  CHECK(main.counts.duplicates == 0);
+  CHECK(main.state.dialect == "codex-paginated");
+  CHECK(main.state.cwd == "/home/keeper/lighthouse");
+  CHECK(main.outcomes.at("turn.finished completed") == 1);
+  CHECK(main.outcomes.at("tool.finished ok") == 5);
+  CHECK(main.outcomes.at("tool.finished error") == 1);
+  CHECK(main.outcomes.at("agent.finished completed") == 1);
+  CHECK(main.outcomes.at("message.added assistant") == 3);
+  CHECK(main.outcomes.at("message.added summary") == 1);
+  CHECK(main.events.at("compaction.finished") == 1);
+  CHECK(main.events.at("usage.updated") == 2);
+  CHECK(main.events.at("limits.updated") == 2);
+  CHECK(main.events.at("todo.updated") == 2);
+  CHECK_FALSE(agent.state.parent.empty());
+  CHECK(agent.outcomes.at("turn.finished completed") == 1);
+  CHECK(agent.outcomes.at("tool.finished ok") == 1);
+}
+
+TEST_CASE("the demo's session of Copilot CLI is assembled completely") {
+  Stage stage(0);
+  stage.play_until_after("copilot");
+  const auto files = transcripts_in(stage.demo, "copilot");
+  REQUIRE(files.size() == 1);
+  const Folded main(files[0], "", "copilot");
+  check_complete(main);
+  CHECK(main.counts.duplicates == 0);
+  CHECK(main.state.is_closed);
+  CHECK(main.outcomes.at("turn.finished completed") == 1);
+  CHECK(main.outcomes.at("tool.finished ok") == 5);
+  CHECK(main.outcomes.at("agent.finished completed") == 1);
+  CHECK(main.events.at("compaction.started") == 1);
+  CHECK(main.events.at("compaction.finished") == 1);
+}
+
+TEST_CASE("the demo's session of Pi is assembled completely") {
+  Stage stage(0);
+  stage.play_until_after("pi");
+  const auto files = transcripts_in(stage.demo, "pi");
+  REQUIRE(files.size() == 1);
+  const Folded main(files[0], "", "pi");
+  check_complete(main);
+  CHECK(main.counts.duplicates == 0);
+  CHECK(main.state.title == "Gulls");
+  CHECK(main.outcomes.at("turn.finished completed") == 2);
+  CHECK(main.outcomes.at("tool.finished ok") == 2);
+  CHECK(main.outcomes.at("tool.finished error") == 1);
+  CHECK(main.events.at("api.failed") == 1);
+  CHECK(main.events.at("compaction.finished") == 1);
+  CHECK(main.state.cost_usd.value_or(0) > 0);
+}
+
 #ifdef __linux__
 
 TEST_CASE("the status tracker reads the demo's registry file") {
@@ -137,8 +252,7 @@ TEST_CASE("the status tracker reads the demo's registry file") {
   } bench;
   bench.mux.add_backend(bench.inotify);
   bench.tracker = std::make_unique<status::StatusTracker>(bench.io, bench.disk.get_executor(),
-                                                          std::vector<Root>{{"r", bench.demo.root()}},
-                                                          bench.mux, bench.observer);
+                                                          bench.demo.roots(), bench.mux, bench.observer);
   bench.tracker->start();
   bench.demo.start();
   const auto published = [&](const std::string& word) {
@@ -158,20 +272,28 @@ TEST_CASE("the status tracker reads the demo's registry file") {
 #endif
 
 TEST_CASE("the demo keeps a few old sessions and leaves nothing behind") {
-  std::string root;
+  fs::path directory;
   {
     Stage stage(0);
-    root = stage.demo.root();
+    directory = fs::path(stage.claude()).parent_path();
     struct stat about {};
-    REQUIRE(::stat(root.c_str(), &about) == 0);
+    REQUIRE(::stat(directory.c_str(), &about) == 0);
     CHECK((about.st_mode & 0777) == 0700);
     stage.demo.start();
-    std::set<fs::path> seen;
+    std::set<std::string> seen;
     REQUIRE(stage.until([&] {
-      seen.merge(sessions_in(root));
-      CHECK(sessions_in(root).size() <= demo::Demo::old_sessions_max + 1);
-      return seen.size() > demo::Demo::old_sessions_max + 2;
+      std::size_t now = 0;
+      for (const Root& root : stage.demo.roots()) {
+        for (const std::string& file : transcripts_of(root).files) {
+          if (file.find("/subagents/") != file.npos) continue;
+          seen.insert(file);
+          ++now;
+        }
+      }
+      CHECK(now <= 2 * (demo::Demo::old_sessions_max + 1));  // one of Codex has two
+      return seen.size() > 2 * (demo::Demo::old_sessions_max + 2);
     }));
+    for (const Root& root : stage.demo.roots()) CHECK(transcripts_of(root).errors.empty());
   }
-  CHECK_FALSE(fs::exists(root));
+  CHECK_FALSE(fs::exists(directory));
 }

@@ -222,6 +222,93 @@ TEST_CASE("fault 104: a queued delivery is refined, and a sent notice where the 
   CHECK(harness.keys(false).empty());
 }
 
+TEST_CASE("the health of each sink is saved: its last answer, its failures in a row and the next try") {
+  TemporaryDirectory directory;
+  QueueHarness harness(directory);
+  const auto health = [&](const std::string& sink) {
+    common::NotifierHealth read;
+    CHECK(common::read_notifier_health(directory.path(), read));
+    return read.sinks[sink];
+  };
+  harness.queue->add(notice("a", {"hook", "other"}), harness.now_ms);
+  CHECK(harness.keys() == Keys{"a-hook", "a-other"});
+  harness.report("a-other", {.done = true, .answer = "HTTP 200: ok"});
+  CHECK(health("other").sent_ms == harness.now_ms);
+  CHECK(health("other").answer == "HTTP 200: ok");
+  CHECK(health("hook").failures == 0);
+  harness.report("a-hook", {.why = "HTTP 500"});
+  CHECK(health("hook").failures == 1);
+  CHECK(health("hook").why == "HTTP 500");
+  CHECK(health("hook").next_ms == harness.queue->next_ms(harness.now_ms));
+  CHECK(harness.events() == "sent a-other: HTTP 200: ok\nfailed a-hook: HTTP 500\n");
+  const common::SinkHealth before = health("hook");
+  harness.open();  // restarted
+  harness.save();
+  CHECK(health("hook").failures == before.failures);
+  CHECK(health("other") == harness.queue->health().sinks.at("other"));
+}
+
+TEST_CASE("a sink that fails three times in a row is reported once, until it works again") {
+  TemporaryDirectory directory;
+  QueueHarness harness(directory);
+  std::vector<DeliveryQueue::Failing> failing;
+  const auto attempt = [&](const std::string& id, const Delivery& delivery) {
+    harness.queue->add(notice(id), harness.now_ms);
+    CHECK(harness.keys() == Keys{id + "-hook"});
+    harness.report(id + "-hook", delivery);
+    for (auto& each : harness.queue->take_failing()) failing.push_back(std::move(each));
+  };
+  const Delivery refused{.permanent = true, .why = "HTTP 404"};
+  attempt("a", refused);
+  attempt("b", refused);
+  attempt("c", {.done = true});
+  attempt("d", refused);
+  attempt("e", refused);
+  CHECK(failing.empty());
+  attempt("f", refused);
+  REQUIRE(failing.size() == 1);
+  CHECK(failing[0].is_failing);
+  CHECK(failing[0].sink == "hook");
+  CHECK(failing[0].why == "HTTP 404");
+  harness.open();  // restarted
+  attempt("g", refused);
+  CHECK(failing.size() == 1);
+  attempt("h", {.done = true});
+  REQUIRE(failing.size() == 2);
+  CHECK_FALSE(failing[1].is_failing);
+}
+
+TEST_CASE("the report of a failing sink is dropped where there is no desktop") {
+  TemporaryDirectory directory;
+  QueueHarness harness(directory);
+  Notice report = notice("r", {"desktop"});
+  report.type = Notice::report_type;
+  harness.queue->add(report, harness.now_ms);
+  CHECK(harness.keys(true) == Keys{"r-desktop"});
+  harness.report("r-desktop", {.why = "no session bus"});
+  CHECK(harness.queue->size() == 0);
+  CHECK(harness.events().empty());
+  CHECK(harness.queue->health().sinks.empty());
+}
+
+TEST_CASE("the health of a removed sink is forgotten, and why rules are not reloaded ends with a restart") {
+  TemporaryDirectory directory;
+  QueueHarness harness(directory);
+  harness.queue->add(notice("a"), harness.now_ms);
+  CHECK(harness.keys() == Keys{"a-hook"});
+  harness.queue->set_rules_problem("n.toml:3: no");
+  harness.report("a-hook", {.permanent = true, .why = "HTTP 404"});
+  common::NotifierHealth read;
+  REQUIRE(common::read_notifier_health(directory.path(), read));
+  CHECK(read.rules_problem == "n.toml:3: no");
+  CHECK(read.sinks.size() == 1);
+  const Rules others = rules_of("");
+  DeliveryQueue queue(others, harness.path, 1);
+  SavedState state;
+  CHECK(queue.load(state, harness.now_ms).empty());
+  CHECK(queue.health() == common::NotifierHealth{});
+}
+
 TEST_CASE("the queue is bounded: the oldest notice becomes a dead letter") {
   TemporaryDirectory directory;
   QueueHarness harness(directory);
@@ -240,8 +327,9 @@ TEST_CASE("the state is read as it was written") {
   harness.finish_turn("t", 1);
   harness.finish_tool("s", "c");
   const TemporaryDirectory directory;
-  SavedState state{
-      harness.state(), {{"c/p/s", "1.1.ab"}, {"c/a:b", "2.1.cd"}}, {"bus:1.5", {{"s", "abc", 7}}}};
+  SavedState state{harness.state(),
+                   {{"c/p/s", "1.1.ab"}, {"c/a:b", "2.1.cd"}},
+                   {"bus:1.5", {{"s", "abc", 7, "http://h/?session=s", "s"}}}};
   state.engine.since_ms = 7;
   DeliveryQueue queue(harness.rules(), directory / "state.json", 1);
   for (const Notice& each : harness.notices) queue.add(each, harness.now_ms);

@@ -81,3 +81,13 @@ TEST_CASE("malformed and unknown frames are reported or ignored") {
   subscription.receive(R"({"type":"later.kind","x":1})", harness.now_ms);
   CHECK(subscription.take_diagnostics().size() == 2);
 }
+
+TEST_CASE("focus asks the daemon that the notifier is connected to, and a session is never an option") {
+  common::ConnectOptions daemon;
+  daemon.state = "/home/ada/state dir";
+  const std::vector<std::string> command = focus_command(daemon, "--rotate $(touch x)");
+  REQUIRE(command.size() == 6);
+  CHECK((command[0] == "earshot" || command[0].ends_with("/earshot")));
+  CHECK(std::vector<std::string>(command.begin() + 1, command.end()) ==
+        std::vector<std::string>{"focus", "--state", "/home/ada/state dir", "--", "--rotate $(touch x)"});
+}

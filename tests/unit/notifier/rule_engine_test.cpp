@@ -484,6 +484,91 @@ struct HubHarness : EngineHarness {
 
 }  // namespace
 
+TEST_CASE("notices name the program unless it is Claude Code") {
+  EngineHarness harness;
+  const auto set_program = [&](const std::string& session, const std::string& program) {
+    harness.receive(R"({"type":"session","host":"h","session":")" + session + R"(","program":")" + program +
+                    R"(","project":"/home/ada/lamp","directory":"d","cursors":[]})");
+  };
+  set_program("s", "codex");
+  set_program("t", "claude-code");
+  harness.set_waiting("s", "question");
+  harness.set_waiting("t", "question");
+  harness.finish_turn("s", 1);
+  harness.advance(5000);
+  CHECK(harness.titles() ==
+        std::vector<std::string>{"codex · lamp needs you", "lamp needs you", "codex · lamp is done"});
+  harness.clear();
+  // The program of a session without a session frame.
+  harness.receive(
+      R"({"type":"status","host":"h","session":"u","program":"pi","project":"/p/api","state":"waiting","reason":"question","source":"transcript","since":")" +
+      format_time(harness.now_ms) + R"("})");
+  harness.advance(RuleEngine::refine_ms);
+  REQUIRE(harness.notices.size() == 1);
+  CHECK(harness.notices[0].title.starts_with("pi · "));
+}
+
+TEST_CASE("a turn that failed causes a notice with the program's name of the failure") {
+  EngineHarness harness;
+  harness.receive(harness.event("s", "api.failed", 1, R"(,"fatal":true,"kind":"usage_limit_exceeded")"));
+  harness.finish_turn("s", 1, 2000, "failed");
+  harness.advance(5000);
+  REQUIRE(harness.notices.size() == 1);
+  CHECK(harness.notices[0].body == "turn 1, 2.0s: usage_limit_exceeded");
+  harness.clear();
+  harness.start_turn("s", 2);
+  harness.finish_turn("s", 2, 2000, "failed");
+  harness.advance(5000);
+  REQUIRE(harness.notices.size() == 1);
+  CHECK(harness.notices[0].body == "turn 2, 2.0s");
+}
+
+TEST_CASE("rules can select programs") {
+  EngineHarness harness(
+      "defaults = false\n[[rule]]\nname = \"a\"\nstatus = \"waiting\"\nprogram = [\"codex\", \"p*\"]\n");
+  for (const std::string program : {"codex", "claude-code", "pi", ""}) {
+    if (!program.empty())
+      harness.receive(R"({"type":"session","host":"h","session":"s-)" + program + R"(","program":")" +
+                      program + R"(","directory":"d","cursors":[]})");
+    harness.set_waiting("s-" + program);
+  }
+  REQUIRE(harness.notices.size() == 2);
+  CHECK(harness.notices[0].session == "s-codex");
+  CHECK(harness.notices[1].session == "s-pi");
+}
+
+TEST_CASE("a limit of which 90 % is used causes one notice per period, whichever session states it") {
+  EngineHarness harness;
+  const auto state_limit = [&](const std::string& session, const std::string& used, std::int64_t resets_ms,
+                               const std::string& more = {}) {
+    harness.receive(harness.event(
+        session, "limits.updated", 1,
+        more +
+            R"(,"limit":"codex","windows":[{"name":"secondary","used_percent":20,"window_minutes":10080},)" +
+            R"({"name":"primary","used_percent":)" + used + R"(,"window_minutes":300,"resets_at":")" +
+            format_time(resets_ms) + R"("}])"));
+  };
+  harness.receive(
+      R"({"type":"session","host":"h","session":"s","program":"codex","directory":"d","cursors":[]})");
+  harness.receive(
+      R"({"type":"session","host":"h","session":"t","program":"codex","directory":"d","cursors":[]})");
+  constexpr std::int64_t hour_ms = 3'600'000;
+  const std::int64_t resets = harness.now_ms + hour_ms;
+  state_limit("s", "89.9", resets);
+  CHECK(harness.notices.empty());
+  state_limit("s", "91.5", resets);
+  REQUIRE(harness.notices.size() == 1);
+  CHECK(harness.notices[0].title == "91% of the limit of codex is used");
+  CHECK(harness.notices[0].body == "of 5h, until " + format_local_clock(resets));
+  state_limit("s", "95", resets + 30'000);
+  state_limit("t", "96", resets, R"(,"agent":"a1")");
+  CHECK(harness.notices.size() == 1);
+  harness.now_ms += 2 * hour_ms;
+  state_limit("t", "92", resets + 5 * hour_ms,
+              R"(,"agent":"a1")");  // of the next period, in a subagent's stream
+  CHECK(harness.notices.size() == 2);
+}
+
 TEST_CASE("notices from a hub name the host unless it is the hub's own") {
   HubHarness harness;
   harness.set_waiting("s", "ada", harness.now_ms);

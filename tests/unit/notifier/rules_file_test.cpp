@@ -31,7 +31,7 @@ std::vector<std::string> names(const Rules& rules) {
 
 TEST_CASE("by default the built-in rules notify the desktop") {
   const Rules rules = rules_of("");
-  CHECK(names(rules) == std::vector<std::string>{"waiting", "finished", "failed"});
+  CHECK(names(rules) == std::vector<std::string>{"waiting", "finished", "failed", "limit"});
   for (const Rule& each : rules.rules) {
     CHECK(each.sinks == std::vector<std::string>{"desktop"});
     CHECK(each.view == View::meta);
@@ -52,9 +52,9 @@ TEST_CASE("waiting is sent immediately to sinks that can retract, after 5 s to o
 
 TEST_CASE("a rule replaces or disables the built-in rule of its name") {
   CHECK(names(rules_of("[[rule]]\nname = \"finished\"\non = \"turn.finished\"\n")) ==
-        std::vector<std::string>{"waiting", "failed", "finished"});
+        std::vector<std::string>{"waiting", "failed", "limit", "finished"});
   CHECK(names(rules_of("[[rule]]\nname = \"finished\"\nenabled = false\n")) ==
-        std::vector<std::string>{"waiting", "failed"});
+        std::vector<std::string>{"waiting", "failed", "limit"});
   CHECK(names(rules_of("defaults = false\n")).empty());
 }
 
@@ -124,6 +124,7 @@ TEST_CASE("problems have a line and list the allowed values") {
       {turn("duration = \"30\""), 4, "such as \">30s\", not \"30\""},
       {turn("duration = 30"), 4, "`duration` is a string, not an integer"},
       {turn("cost = \">x\""), 4, "such as \">2.50\""},
+      {turn("used = \"most\""), 4, "such as \">=90\""},
       {turn("text = \"(\""), 4, "not a valid regular expression"},
       {turn("urgency = \"high\""), 4, "\"low\", \"normal\" or \"critical\""},
       {turn("quiet = \"22-7\""), 4, "22:00-07:00"},
@@ -150,6 +151,19 @@ TEST_CASE("problems have a line and list the allowed values") {
       {sink("kind = \"gotify\"\nurl = \"https://a\""), 1, "token_file"},
       {sink("kind = \"command\"\ncommand = \"rm -rf\""), 3, "there is no shell"},
       {sink("kind = \"command\"\ncommand = [\"a\"]\ntimeout = \"5m\""), 4, "from 100ms to 1m"},
+      {turn("escalate = \"2m\""), 4, "`escalate` is a table, { after"},
+      {turn("escalate = { after = \"2m\" }"), 4, "needs `after` and `sinks`"},
+      {turn("escalate = { after = \"2m\", sinks = [] }"), 4, "needs `after` and `sinks`"},
+      {turn("escalate = { after = 2, sinks = [\"bell\"] }"), 4, "`after` is a duration in quotes"},
+      {turn("escalate = { aftr = \"2m\", sinks = [\"bell\"] }"), 4, "did you mean `after`?"},
+      {turn("escalate = { after = \"2m\", sinks = [\"bel\"] }"), 1, "did you mean \"bell\"?"},
+      {turn("escalate = { after = \"0\", sinks = [\"bell\"] }"), 1, "`escalate` has no time"},
+      {turn("escalate = { after = \"2m\", sinks = [\"desktop\"] }"), 1, "the sink desktop a second time"},
+      {turn("escalate = [{ after = \"2m\", sinks = \"bell\" }, { after = \"3m\", sinks = \"bell\" }]"), 1,
+       "the sink bell a second time"},
+      {turn("context = \"full\""), 4, "such as \">80%\""},
+      {turn("context = \">80%\"\nonce = \"session\""), 1, "omit `once`"},
+      {"view = \"all\"", 1, "\"full\" or \"meta\", not \"all\""},
       {"[sink.\"a/b\"]\nkind = \"bell\"", 1, "letters, digits"},
   };
   for (const Row& row : rows) {
@@ -176,6 +190,54 @@ TEST_CASE("a rule is explained") {
   const std::string finished = explain(rules.rules[1], rules);
   CHECK(has(finished, "it took more than 30s"));
   CHECK(has(finished, "after 5s unless answered"));
+}
+
+TEST_CASE("an escalation is read and explained, its sinks are used") {
+  const Rules rules = rules_of(
+      "[sink.phone]\nkind = \"ntfy\"\nurl = \"https://ntfy.sh/t\"\n[[rule]]\nname = \"waiting\"\nstatus = "
+      "\"waiting\"\nescalate = [{ after = \"10m\", sinks = \"bell\" }, { after = \"2m\", sinks = [\"phone\"] "
+      "}]\n");
+  const Rule& rule = rules.rules.back();
+  REQUIRE(rule.escalations.size() == 2);
+  CHECK(rule.escalations[0].after_ms == 120'000);
+  CHECK(rules.is_used("phone"));
+  CHECK(rules.is_used("bell"));
+  CHECK_FALSE(rules.is_used("none"));
+  const std::string text = explain(rule, rules);
+  CHECK(has(text, "notify phone if it is unanswered 2m after it was sent"));
+  CHECK(has(text, "notify bell if it is unanswered 10m after it was sent"));
+}
+
+TEST_CASE("the view of the file is that of rules without one, the built-in ones included") {
+  const Rules rules = rules_of(
+      "view = \"full\"\n[[rule]]\nname = \"a\"\non = \"turn\"\ntitle = \"{prompt}\"\n[[rule]]\nname = "
+      "\"b\"\non = "
+      "\"turn\"\nview = \"meta\"\n");
+  for (const Rule& each : rules.rules) CHECK(each.view == (each.name == "b" ? View::meta : View::full));
+  CHECK(rules.wants_text());
+}
+
+TEST_CASE("a condition on the context applies to usage.updated, and needs to know of compactions") {
+  const Rules rules = rules_of("[[rule]]\nname = \"a\"\ncontext = \">80%\"\n");
+  CHECK(rules.rules.back().on == std::vector<std::string>{"usage.updated"});
+  const auto types = rules.types();
+  CHECK(std::find(types.begin(), types.end(), "compaction.finished") != types.end());
+  CHECK(has(explain(rules.rules.back(), rules), "more than 80% of the context is used"));
+  CHECK(has(explain(rules.rules.back(), rules), "again after its context was compacted"));
+  CHECK_FALSE(rules_of("").uses_context());
+}
+
+TEST_CASE("the commented example of the built-in rules is valid") {
+  std::string text = default_rules_text;
+  const std::size_t begin = text.find("#[[rule]]");
+  REQUIRE(begin != text.npos);
+  text = text.substr(begin, text.find("\n\n", begin) - begin);
+  std::string rule;
+  for (std::size_t at = 0; at < text.size(); at = std::min(text.find('\n', at), text.size()) + 1)
+    rule += text.substr(at + 1, std::min(text.find('\n', at), text.size()) - at - 1) + '\n';
+  const Rules rules = rules_of(rule);
+  CHECK(names(rules).back() == "context");
+  CHECK(rules.uses_context());
 }
 
 TEST_CASE("a text condition does not change the view of a rule") {

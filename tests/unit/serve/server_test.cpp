@@ -51,6 +51,7 @@ TEST_CASE("with a token in the header, frames are welcome, snapshot, ready, then
   REQUIRE(at(welcome, "/protocol") == "1");
   REQUIRE(at(welcome, "/server") == "\"earshot/0.0.1\"");
   REQUIRE(at(welcome, "/host") == "\"dev7\"");
+  REQUIRE(at(welcome, "/url") == "\"http://127.0.0.1:" + std::to_string(fixture.port()) + "/\"");
   REQUIRE(at(welcome, "/view") == "\"full\"");
   REQUIRE(at(welcome, "/limits") ==
           R"({"frame_bytes":1048576,"subscriptions":32,"outbound_bytes":16777216})");

@@ -52,16 +52,24 @@ std::string head(std::string_view type, int n, std::string_view cwd) {
 
 }  // namespace
 
-FakeStream::FakeStream(std::string name, std::string session, std::string agent)
-    : modified_ms_(now_ms()), session_(std::move(session)), name_(std::move(name)), agent_(std::move(agent)) {
+FakeStream::FakeStream(std::string name, std::string session, std::string agent, const RecordReader* reader)
+    : modified_ms_(now_ms()),
+      session_(std::move(session)),
+      name_(std::move(name)),
+      agent_(std::move(agent)),
+      reader_(reader ? reader : &claude_code::reader()) {
   restart();
 }
 
-void FakeStream::restart() {
+TranscriptOptions FakeStream::options() const {
   TranscriptOptions options;
   options.own_agent = agent_;
-  options.reader = &claude_code::reader();
-  transcript_ = std::make_unique<Transcript>(options);
+  options.reader = reader_;
+  return options;
+}
+
+void FakeStream::restart() {
+  transcript_ = std::make_unique<Transcript>(options());
   written_.clear();
 }
 
@@ -76,11 +84,8 @@ std::vector<Cursor> FakeStream::cursors(const std::function<bool(std::string_vie
   collector.wanted = wanted;
   std::string padded(written_);
   padded.resize(written_.size() + feed_padding);
-  TranscriptOptions options;
-  options.own_agent = agent_;
-  options.reader = &claude_code::reader();
   Workspace workspace;
-  Transcript whole(options);
+  Transcript whole(options());
   whole.feed({padded.data(), written_.size()}, workspace, collector);
   return collector.cursors;
 }

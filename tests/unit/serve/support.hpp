@@ -20,10 +20,13 @@ namespace earshot::test {
 /// A stream with the bytes that the test writes.
 class FakeStream final : public tail::Stream {
  public:
-  FakeStream(std::string name, std::string session, std::string agent = {});
+  /// `reader`: null: that of Claude Code.
+  FakeStream(std::string name, std::string session, std::string agent = {},
+             const RecordReader* reader = nullptr);
 
   const std::string& name() const override { return name_; }
   const std::string& session() const override { return session_; }
+  const StreamIdentity& path_identity() const override { return identity_; }
   const std::string& agent() const override { return agent_; }
   const std::string& directory() const override { return directory_; }
   const std::string& path() const override { return name_; }
@@ -49,7 +52,11 @@ class FakeStream final : public tail::Stream {
   std::string session_, directory_ = "-home-u-api";
 
  private:
+  TranscriptOptions options() const;
+
+  const StreamIdentity identity_;  // the tests name the session themselves
   std::string name_, agent_, written_;
+  const RecordReader* reader_;
   std::unique_ptr<Transcript> transcript_;
   Workspace workspace_;
 };

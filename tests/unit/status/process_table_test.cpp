@@ -1,6 +1,9 @@
 #include "status/process_table.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,6 +118,37 @@ TEST_CASE("a scan is incomplete where processes may be hidden") {
   proc.scratch.write("proc/self/mounts", mount + " 0 0\n");
   proc.set_namespace("pid:[4026532000]");
   CHECK_FALSE(proc.processes().scan().shows_all);
+}
+
+TEST_CASE("locks are read, not taken") {
+  const FileLocks locks(
+      "1: FLOCK  ADVISORY  WRITE 6104 fe:00:10952939 0 EOF\n"
+      "1: -> FLOCK  ADVISORY  WRITE 6105 fe:00:10952939 0 EOF\n"
+      "2: POSIX  ADVISORY  READ 6106 fe:00:77 0 EOF\n"
+      "3: FLOCK  ADVISORY  READ 6107 08:11:78 0 EOF\n"
+      "4: FLOCK  ADVISORY  WRITE 0 08:11:79 0 EOF\n"
+      "5: FLOCK  ADVISORY  WRITE 6108 08-11-80 0 EOF\n"
+      "6: FLOCK");
+  REQUIRE(locks.all().size() == 2);
+  CHECK(locks.all()[0].pid == 6104);
+  CHECK(locks.all()[0].device == makedev(0xfe, 0));
+  CHECK(locks.all()[0].inode == 10952939);
+  CHECK(locks.all()[1].pid == 6107);
+  CHECK(locks.all()[1].device == makedev(8, 0x11));
+}
+
+TEST_CASE("the holder of a lock is the process that locked that file") {
+  const test::TemporaryDirectory scratch;
+  scratch.write("a.lock", "");
+  scratch.write("b.lock", "");
+  const ProcessTable table;
+  const Fd held(::open((scratch / "a.lock").c_str(), O_RDWR | O_CLOEXEC));
+  REQUIRE(::flock(held.get(), LOCK_EX) == 0);
+  CHECK(table.holders(scratch / "a.lock", table.locks()) == std::vector<std::int64_t>{::getpid()});
+  CHECK(table.holders(scratch / "b.lock", table.locks()).empty());
+  CHECK(table.holders(scratch / "none.lock", table.locks()).empty());
+  REQUIRE(::flock(held.get(), LOCK_UN) == 0);
+  CHECK(table.holders(scratch / "a.lock", table.locks()).empty());
 }
 
 TEST_CASE("an exit watch calls back at once") {

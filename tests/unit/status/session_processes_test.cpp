@@ -28,13 +28,14 @@ struct ProcessFixture : FakeProc, ManualFixture {
     options.process_patience = 20ms;
     return options;
   }
+  const AgentProgram* program = &default_program();  // of the next sessions
   /// A session with an open turn whose last line is old.
   void session(const std::string& name, const std::string& version = "2.0.1", std::int64_t age_ms = 60'000,
                bool turn_open = true) {
     TranscriptSummary summary = working_turn();
     summary.turn_open = turn_open;
     summary.last_growth_ms -= age_ms;
-    summary.program = default_program().program();
+    summary.program = program->program();
     summary.version = version;
     summary.directories = {"/home/x"};
     summary.path = root / ("projects/-home-x/" + name + ".jsonl");
@@ -101,6 +102,84 @@ TEST_CASE("fault 105: a process that has the transcript open runs the session") 
   fixture.session("s");
   fixture.settle();
   CHECK(fixture.state("s") == "working");
+}
+
+TEST_CASE("the process of a session is named while it lives") {
+  ProcessFixture fixture;
+  if (!is_root_local(fixture)) return;
+  fixture.process(70, {"claude"}, "/home/x");
+  fixture.session("s");
+  fixture.settle();
+  const auto found = fixture.tracker->process_of("s");
+  REQUIRE(found);
+  CHECK(found->pid == 70);
+  CHECK(found->source == "process");
+  CHECK(found->program == &default_program());
+  CHECK_FALSE(fixture.tracker->process_of("other"));
+  fixture.exit(70);  // not noticed yet
+  CHECK_FALSE(fixture.tracker->process_of("s"));
+}
+
+TEST_CASE("of two processes in the directory the one that has the transcript open is named") {
+  ProcessFixture fixture;
+  if (!is_root_local(fixture)) return;
+  fixture.process(70, {"claude"}, "/home/x");
+  fixture.process(71, {"claude"}, "/home/x");
+  fixture.session("s");
+  fixture.settle();
+  CHECK(fixture.state("s") == "working");
+  CHECK_FALSE(fixture.tracker->process_of("s"));  // either may run it
+  std::filesystem::create_directories(fixture.scratch / "proc/71/fd");
+  std::filesystem::create_symlink(fixture.root / "projects/-home-x/s.jsonl",
+                                  fixture.scratch / "proc/71/fd/9");
+  fixture.restart();
+  fixture.session("s");
+  fixture.settle();
+  const auto found = fixture.tracker->process_of("s");
+  REQUIRE(found);
+  CHECK(found->pid == 71);
+}
+
+TEST_CASE("a program that keeps its transcripts open runs none of its directory's other sessions") {
+  ProcessFixture fixture;
+  if (!is_root_local(fixture)) return;
+  fixture.program = find_agent_program("codex");
+  fixture.process(70, {"codex"}, "/home/x");
+  std::filesystem::create_directories(fixture.scratch / "proc/70/fd");
+  std::filesystem::create_symlink(fixture.root / "projects/-home-x/one.jsonl",
+                                  fixture.scratch / "proc/70/fd/9");
+  fixture.session("one");
+  fixture.session("two");
+  REQUIRE(fixture.becomes("two", "ended"));
+  CHECK(fixture.state("one") == "working");
+  fixture.exit(70);
+  REQUIRE(fixture.becomes("one", "ended"));
+}
+
+TEST_CASE("a session that has ended does not come back with another process in its directory") {
+  ProcessFixture fixture;
+  if (!is_root_local(fixture)) return;
+  fixture.session("s");
+  REQUIRE(fixture.becomes("s", "ended"));
+  fixture.process(70, {"claude"}, "/home/x");
+  fixture.settle();
+  CHECK(fixture.state("s") == "ended");
+  fixture.session("s", "2.0.1", 0);  // it has grown
+  REQUIRE(fixture.becomes("s", "working"));
+}
+
+TEST_CASE("the file beside a transcript that names a dead writer ends the session") {
+  ProcessFixture fixture;
+  if (!is_root_local(fixture)) return;
+  fixture.program = find_agent_program("copilot");
+  fixture.process(70, {"somebody"}, "/elsewhere");
+  fixture.root.write("projects/-home-x/inuse.70.lock", "70");
+  fixture.session("s", "1.0.102", 60'000, false);
+  fixture.settle();
+  CHECK(fixture.state("s") == "idle");
+  fixture.exit(70);
+  fixture.session("s", "1.0.102", 50'000, false);
+  REQUIRE(fixture.becomes("s", "ended"));
 }
 
 TEST_CASE("fault 105: a process with a registry entry runs the session of that entry only") {

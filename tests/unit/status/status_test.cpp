@@ -165,6 +165,13 @@ TEST_CASE("without a registry the transcript decides") {
     const Status status = derive_status(none, turn_open());
     CHECK(status == Status{"working", "", "", "transcript", "2023-11-14T22:10:00.000Z"});
   }
+  SECTION("after a recorded wait, it is working since the answer") {
+    TranscriptSummary summary = turn_open();
+    summary.answered = "2023-11-14T22:10:30.000Z";
+    CHECK(derive_status(none, summary).since == summary.answered);
+    summary.answered = "2023-11-14T22:00:00.000Z";
+    CHECK(derive_status(none, summary).since == summary.turn_started);
+  }
   SECTION("a finished turn is idle since it finished") {
     CHECK(derive_status(none, turn_finished()) ==
           Status{"idle", "", "", "transcript", "2023-11-14T22:11:00.000Z"});
@@ -185,6 +192,88 @@ TEST_CASE("without a registry the transcript decides") {
     CHECK(derive_status(quiet, turn_open({bash})).state == "working");
   }
   SECTION("no transcript is unknown") { CHECK(derive_status(none, TranscriptSummary{}).state == "unknown"); }
+}
+
+TEST_CASE("what the records themselves state of the session") {
+  const earshot::AgentProgram* copilot = earshot::find_agent_program("copilot");
+  const auto derive = [&](const TranscriptSummary& summary) {
+    Evidence evidence;
+    evidence.program = copilot;
+    return derive_status(evidence, summary);
+  };
+  const OpenCall command{"c1", "bash", R"({"command":"make test","description":"Run"})"};
+  TranscriptSummary asked = turn_open({command});
+  asked.asked_call = "c1", asked.asked_kind = "shell", asked.asked_since = noon;
+  Status status = derive(asked);
+  CHECK(status.state == "waiting");
+  CHECK(status.reason == "permission");
+  CHECK(status.detail == "approve bash: make test");
+  CHECK(status.source == "transcript");
+  CHECK(status.since == noon);
+  asked.calls.clear();
+  CHECK(derive(asked).detail == "approve shell");
+
+  TranscriptSummary question = turn_open({{"c2", "ask_user", R"({"question":"Tabs or spaces?"})", "", noon}});
+  CHECK(derive(question).reason == "question");
+  CHECK(derive(question).detail == "Tabs or spaces?");
+
+  TranscriptSummary shown = turn_finished();
+  shown.is_plan_shown = true;
+  CHECK(derive(shown).state == "waiting");
+  CHECK(derive(shown).reason == "plan");
+  CHECK(derive(shown).since == shown.turn_finished);
+
+  TranscriptSummary compacting = turn_open();
+  compacting.is_compacting = true;
+  CHECK(derive(compacting).reason == "compaction");
+
+  TranscriptSummary background = turn_finished();
+  background.runs_background = true;
+  CHECK(derive(background).state == "idle");
+  CHECK(derive(background).reason == "background");
+
+  TranscriptSummary closed = turn_finished();
+  closed.is_closed = true;
+  Evidence evidence;
+  evidence.program = copilot;
+  evidence.process = ProcessEvidence::gone;
+  CHECK(derive_status(evidence, closed).state == "ended");
+  CHECK(derive_status(evidence, closed).source == "transcript");
+}
+
+TEST_CASE("a question for permission that leaves no trace is a hint, never a wait") {
+  const OpenCall command{"c1", "exec_command", R"({"cmd":"make"})"};
+  const OpenCall other{"c2", "web_search", "{}"};
+  struct Row {
+    std::string program;
+    std::vector<OpenCall> calls;
+    std::chrono::milliseconds quiet;
+    std::string detail;
+  };
+  const std::string hint = "exec_command: make (may be waiting for approval: not visible)";
+  for (const Row& row :
+       {Row{"codex", {command}, unseen_permission_after, hint},
+        Row{"codex", {command, other}, unseen_permission_after, hint},
+        Row{"codex", {command}, unseen_permission_after - std::chrono::milliseconds(1), ""},
+        Row{"codex", {other}, unseen_permission_after, ""}, Row{"codex", {}, unseen_permission_after, ""},
+        Row{"claude-code", {bash}, unseen_permission_after, ""}}) {
+    Evidence evidence;
+    evidence.program = earshot::find_agent_program(row.program);
+    evidence.quiet = row.quiet;
+    const Status status = derive_status(evidence, turn_open(row.calls));
+    CHECK(status.state == "working");
+    CHECK(status.detail == row.detail);
+  }
+  Evidence evidence;
+  evidence.program = earshot::find_agent_program("codex");
+  evidence.quiet = unseen_permission_after;
+  TranscriptSummary unasked = turn_open({command});
+  unasked.permission_mode = "never";
+  CHECK(derive_status(evidence, unasked).detail.empty());
+  unasked.permission_mode = "on-request";
+  CHECK(derive_status(evidence, unasked).detail == hint);
+  const OpenCall long_call{"c1", "exec_command", R"({"cmd":")" + std::string(500, 'x') + "\"}"};
+  CHECK(derive_status(evidence, turn_open({long_call})).detail.size() <= detail_bytes_max);
 }
 
 TEST_CASE("fault 105: process evidence applies where there is no registry entry") {

@@ -62,6 +62,21 @@ TEST_CASE("a killed process ends its session without any notification") {
   }
 }
 
+TEST_CASE("the process in the registry is named while it lives") {
+  ManualFixture fixture;
+  Child child;
+  fixture.root.write(registry_name(child.pid()), registry_of(child.pid(), "s", "busy"));
+  fixture.start_until("s", "working");
+  const auto found = fixture.tracker->process_of("s");
+  REQUIRE(found);
+  CHECK(found->pid == child.pid());
+  CHECK(found->source == "registry");
+  CHECK(found->program->program() == "claude-code");
+  CHECK_FALSE(fixture.tracker->process_of("other"));
+  child.end();  // the loop has not noticed it
+  CHECK_FALSE(fixture.tracker->process_of("s"));
+}
+
 TEST_CASE("a stale file, a reused pid and another namespace") {
   ManualFixture fixture;
   Child child;
@@ -78,6 +93,8 @@ TEST_CASE("a stale file, a reused pid and another namespace") {
   CHECK(fixture.tracker->status_of("stale").since == "2023-11-14T22:13:20.000Z");
   CHECK(fixture.state("foreign") == "unknown");
   CHECK(fixture.tracker->alive_sessions().empty());
+  for (const char* session : {"reused", "stale", "foreign"})
+    CHECK_FALSE(fixture.tracker->process_of(session));
 }
 
 TEST_CASE("an empty file keeps the last state and is read again without a hint") {

@@ -80,12 +80,16 @@ Feed::Feed(std::initializer_list<std::string> lines, TranscriptOptions options)
 }
 
 Feed& Feed::write(std::string_view bytes) {
+  static Workspace workspace;  // one for all transcripts of a thread, as in the daemon
+  return write(bytes, workspace);
+}
+
+Feed& Feed::write(std::string_view bytes, Workspace& workspace) {
   bytes_ += bytes;
   const auto room = std::make_unique<char[]>(bytes.size() + feed_padding);
   if (!bytes.empty()) std::memcpy(room.get(), bytes.data(), bytes.size());
   constexpr std::string_view hostile = "}]\"\n{\"type\":\"user\",";
   for (std::size_t i = 0; i < feed_padding; ++i) room[bytes.size() + i] = hostile[i % hostile.size()];
-  static Workspace workspace;  // one for all transcripts of a thread, as in the daemon
   transcript_.feed({room.get(), bytes.size()}, workspace, *this);
   return *this;
 }

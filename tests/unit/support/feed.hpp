@@ -25,6 +25,7 @@ class Feed final : public EventSink {
   /// Feeds the next bytes in one piece. The padding after them has hostile content and ends at the allowed
   /// place.
   Feed& write(std::string_view bytes);
+  Feed& write(std::string_view bytes, Workspace& workspace);
   /// Feeds bytes one by one, or in pieces of random sizes.
   Feed& write_bytewise(std::string_view bytes);
   Feed& write_cut(std::string_view bytes, std::uint64_t seed, std::size_t piece_bytes_max);

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
+#include "base/quantities.hpp"
 #include "team/payload.hpp"
 
 using namespace earshot;
@@ -21,6 +22,17 @@ struct Team {
     hosts.on_message({heartbeat_subject(host),
                       R"({"type":"host","host":")" + host + R"(","owner":"o","instance":"i"})", time_ms,
                       is_replayed});
+  }
+  /// A heartbeat of a host whose clock is `behind_ms` behind.
+  void beat_late(std::int64_t time_ms, std::int64_t behind_ms, bool is_replayed = false) {
+    const std::string time = format_time(wall_now_ms() - behind_ms);
+    hosts.on_message(
+        {heartbeat_subject("ada"), heartbeat_payload({"ada", "o", "i", false, time}), time_ms, is_replayed});
+  }
+  void numbers(const std::string& session, const serve::ReportedNumbers& numbers, bool is_replayed = false) {
+    const status::Status value{"idle", "", "", "registry", ""};
+    hosts.on_message(
+        {status_subject("ada", session), status_payload("ada", session, value, numbers), 1, is_replayed});
   }
   void status(const std::string& host, const std::string& session, const std::string& state) {
     const status::Status value{state, "", "", "registry", ""};
@@ -113,4 +125,58 @@ TEST_CASE("the queue of statuses keeps the newest message of each subject, and l
   CHECK(all[0].payload == "new");
   CHECK(queue.take().empty());
   CHECK(queue.put(message("ada", 3, "x")) == Put::first);
+}
+
+TEST_CASE("the clock of a host is compared with this machine's when a heartbeat arrives") {
+  Team team;
+  std::vector<std::int64_t> offsets;
+  team.hosts.on_clock = [&](const std::string& host, std::int64_t offset_ms) {
+    CHECK(host == "ada");
+    offsets.push_back(offset_ms);
+  };
+  const auto about = [](std::int64_t offset_ms, std::int64_t expected) {
+    return offset_ms >= expected && offset_ms < expected + 30'000;  // later on a loaded machine
+  };
+  team.beat_late(1, 600'000, true);  // stored earlier: proves nothing
+  team.beat_late(2, 0);
+  CHECK(offsets.empty());
+  team.beat_late(3, 90'000);  // may have been delayed
+  CHECK(offsets.empty());
+  team.beat_late(4, 90'000);
+  CHECK(offsets.empty());
+  team.beat_late(5, 90'000);
+  REQUIRE(offsets.size() == 1);
+  CHECK(about(offsets[0], 90'000));
+  team.beat_late(6, -600'000);  // set forward: no delay looks like that
+  REQUIRE(offsets.size() == 2);
+  CHECK(about(offsets[1], -600'000));
+  for (std::int64_t time = 7; time < 10; ++time) team.beat_late(time, 0);
+  REQUIRE(offsets.size() == 3);
+  CHECK(offsets[2] == 0);
+  team.beat("ada", 20);  // of an earlier version: without a time
+  CHECK(offsets.size() == 3);
+}
+
+TEST_CASE("the numbers of a session are passed on when they change, replayed ones too") {
+  Team team;
+  std::vector<std::pair<std::string, serve::ReportedNumbers>> received;
+  team.hosts.on_numbers = [&](const std::string& session, const serve::ReportedNumbers& numbers) {
+    received.emplace_back(session, numbers);
+  };
+  serve::ReportedNumbers numbers;
+  numbers.context_window = 200'000;
+  team.numbers("s", numbers, true);
+  CHECK(team.shown.empty());  // not online yet
+  REQUIRE(received.size() == 1);
+  CHECK(received[0].first == "s@ada");
+  CHECK(received[0].second == numbers);
+  team.numbers("s", numbers);
+  CHECK(received.size() == 1);
+  numbers.cost_usd = 1.5;
+  numbers.cost_source = "estimated";
+  team.numbers("s", numbers);
+  REQUIRE(received.size() == 2);
+  CHECK(received[1].second == numbers);
+  team.status("ada", "other", "idle");  // without numbers
+  CHECK(received.size() == 2);
 }

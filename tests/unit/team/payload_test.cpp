@@ -105,3 +105,60 @@ TEST_CASE("the longest members of a long event are truncated and listed") {
   CHECK(shorten_event(short_ones + "}", 600) ==
         R"({"type":"x","stream":"s","cursor":"1.1.0000000000000001","turn":3})");
 }
+
+TEST_CASE("a status carries the numbers that events do not contain") {
+  const status::Status status{"idle", "", "", "registry", ""};
+  serve::ReportedNumbers numbers;
+  numbers.context_window = 200'000;
+  numbers.cost_usd = 0.25;
+  numbers.cost_source = "mixed";
+  numbers.limits = {{"2026-03-14T09:27:01.020Z",
+                     "claude",
+                     "max",
+                     "five_hour",
+                     {{"five_hour", 23.5, 300, "2026-03-14T12:00:00.000Z"}, {"seven_day", {}, {}, ""}}}};
+  numbers.times = TimeSpent{1000, 2000, 3000, 100, 200};
+  const std::string payload = status_payload("ada", "s", status, numbers);
+  const auto frame = read_frame(payload);
+  REQUIRE(frame);
+  CHECK(frame->numbers == numbers);
+  CHECK(frame->status == status);
+  CHECK(read_frame(status_payload("ada", "s", status))->numbers == serve::ReportedNumbers{});
+  CHECK(status_payload("ada", "s", status) ==
+        R"({"type":"status","host":"ada","session":"s","state":"idle","source":"registry"})");
+}
+
+TEST_CASE("impossible numbers in a status are absent, and lists are bounded") {
+  const auto numbers_of = [](const std::string& members) {
+    const auto frame =
+        read_frame(R"({"type":"status","host":"ada","session":"s","state":"idle",)" + members + "}");
+    REQUIRE(frame);
+    return frame->numbers;
+  };
+  for (const char* members :
+       {R"("times":{"waited_ms":-1,"worked_ms":1,"idle_ms":1,"turn":{"waited_ms":1,"worked_ms":1}})",
+        R"("times":{"waited_ms":1})", R"("usage":7)", R"("usage":{"context_window":-1,"cost_usd":1})",
+        R"("limits":{})", R"("usage":{"cost_usd":-1,"cost_source":"recorded"})",
+        R"("usage":{"cost_usd":1e300,"cost_source":"recorded"})",
+        R"("usage":{"cost_usd":1,"cost_source":"guessed"})",
+        R"("usage":{"cost_usd":"1","cost_source":"recorded"})"}) {
+    CAPTURE(members);
+    CHECK(numbers_of(members) == serve::ReportedNumbers{});
+  }
+  const auto limit =
+      numbers_of(R"("limits":[{"time":"today","limit":7,"windows":[{"name":"w","used_percent":-1,)"
+                 R"("window_minutes":1e12,"resets_at":"soon"},{"used_percent":1}]}])");
+  REQUIRE(limit.limits.size() == 1);
+  CHECK(limit.limits[0] == LimitState{"", "", "", "", {{"w", {}, {}, ""}}});
+  std::string many = R"("limits":[)";
+  for (int n = 0; n < 100; ++n) many += R"({"windows":[{"name":"w"}]},)";
+  many.back() = ']';
+  CHECK(numbers_of(many).limits.size() == 8);
+}
+
+TEST_CASE("numbers that make a status too long are left out") {
+  const status::Status status{"idle", "", "", "registry", ""};
+  serve::ReportedNumbers numbers;
+  numbers.limits = {{"", std::string(status_bytes_max, 'x'), "", "", {}}};
+  CHECK(status_payload("ada", "s", status, numbers) == status_payload("ada", "s", status));
+}

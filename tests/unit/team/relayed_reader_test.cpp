@@ -85,6 +85,106 @@ TEST_CASE("the stream state follows relayed events") {
   CHECK(feed.state().last_outcome == "completed");
 }
 
+TEST_CASE("tokens by model, recorded costs and waits of relayed events") {
+  const auto usage = [](int total, std::string_view model, std::string_view more) {
+    return line("usage.updated",
+                R"(,"message":"m","model":")" + std::string(model) +
+                    R"(","input":1,"output":0,"cache_read":0,"cache_write":0,"total":{"input":)" +
+                    std::to_string(total) + R"(,"output":0,"cache_read":0,"cache_write":0})" +
+                    std::string(more));
+  };
+  const std::string finished =
+      R"(,"outcome":"completed","tools":0,"usage":{"input":0,"output":0,"cache_read":0,"cache_write":0})";
+  Feed feed(
+      {line("session.started", R"(,"program":"claude-code","dialect":"d")", 0),
+       line("turn.started", R"(,"origin":"human")"), usage(10, "big", ""), usage(15, "small", ""),
+       usage(18, "big", R"(,"cost_usd":0.5)"), line("turn.finished", finished + R"(,"waited_ms":1500)")},
+      relayed());
+  CHECK(feed.fields("turn.finished", {"waited_ms"}) == Lines{"1500"});
+  CHECK(feed.state().times.turn_waited() == 1500);
+  const auto& models = feed.state().usage_by_model.models();
+  REQUIRE(models.size() == 2);
+  CHECK(models[0].model == "big");
+  CHECK(models[0].usage.input == 13);
+  CHECK(models[0].without_cost.input == 10);
+  CHECK(models[1].without_cost.input == 5);
+  // A cost without a message is a total.
+  feed.write(line("usage.updated",
+                  R"(,"total":{"input":18,"output":0,"cache_read":0,"cache_write":0},"cost_usd":2)"));
+  CHECK(feed.state().usage_by_model.models()[0].without_cost.input == 0);
+  feed.write(line("turn.started", R"(,"origin":"human")") + line("turn.finished", finished));
+  CHECK(feed.fields("turn.finished", {"waited_ms"}) == Lines{"1500", "-"});
+}
+
+TEST_CASE("the stream state follows relayed events of Codex") {
+  Feed feed(
+      {line(
+           "session.started",
+           R"(,"program":"codex","dialect":"codex-paginated","cwd":"/p","project":"/p","source":"cli","originator":"codex-tui")",
+           0),
+       line("session.updated", R"(,"model":"m","permission_mode":"never","sandbox":"read-only")", 0),
+       line("turn.started", R"(,"prompt":"go","origin":"human")"),
+       line("message.added", R"(,"role":"assistant","kind":"text","text":"hello")"),
+       line("message.added", R"(,"role":"assistant","kind":"plan","text":"1. Look")"),
+       line(
+           "usage.updated",
+           R"(,"input":300,"output":40,"cache_read":1000,"cache_write":0,"total":{"input":300,"output":40,"cache_read":1000,"cache_write":0},"reasoning":8,"context_tokens":1340,"context_window":258400)"),
+       line(
+           "limits.updated",
+           R"(,"limit":"codex","plan":"plus","windows":[{"name":"primary","used_percent":12.5,"window_minutes":300,"resets_at":"2026-11-22T23:26:40Z"}])"),
+       line(
+           "limits.updated",
+           R"(,"limit":"codex","plan":"plus","reached":"primary","windows":[{"name":"primary","used_percent":100}])")},
+      relayed());
+  const StreamState& state = feed.state();
+  CHECK(state.program == "codex");
+  CHECK(state.sandbox == "read-only");
+  CHECK(state.source == "cli");
+  CHECK(state.originator == "codex-tui");
+  CHECK(state.last_text == "hello");
+  CHECK(state.context_tokens == 1340);
+  CHECK(state.context_window == 258400);
+  REQUIRE(state.limits.size() == 1);
+  CHECK(state.limits[0].reached == "primary");
+  CHECK(state.limits[0].time == "2026-03-14T09:26:53.589Z");
+  CHECK(state.limits[0].windows == std::vector<LimitWindow>{{"primary", 100.0, std::nullopt, ""}});
+  REQUIRE(feed.count("limits.updated") == 2);
+  CHECK(
+      field(feed.events().at(6), "windows") ==
+      R"([{"name":"primary","used_percent":12.5,"window_minutes":300,"resets_at":"2026-11-22T23:26:40Z"}])");
+  CHECK(field(feed.events().at(5), "reasoning") == "8");
+  CHECK(feed.transcript().recorded_agent().empty());
+}
+
+TEST_CASE("the result of the call that started a subagent may name it") {
+  Feed feed({line("tool.invoked", R"(,"call":"c1","tool":"collaboration.spawn_agent")"),
+             line("agent.started", R"(,"call":"c1","description":"looker","background":true)"),
+             line("tool.finished", R"(,"call":"c1","outcome":"ok","background":"S2")")},
+            relayed());
+  REQUIRE(feed.state().agents.size() == 1);
+  CHECK(feed.state().agents[0].subagent == "S2");
+  feed.write(line("agent.finished", R"(,"subagent":"S2","call":"c1","outcome":"completed")"));
+  CHECK(feed.state().agents.empty());
+}
+
+TEST_CASE("the events name the agent of a subagent's stream, if its path does not") {
+  const std::string agent = R"(,"agent":"r2")";
+  Feed feed(
+      {line("session.started",
+            agent + R"(,"program":"codex","dialect":"codex-paginated","parent":"r1","agent_type":"scout")",
+            0),
+       line("turn.started", agent + R"(,"prompt":"look","origin":"agent")"),
+       line("message.added", agent + R"(,"role":"assistant","kind":"text","text":"found")"),
+       line("todo.updated", agent + R"(,"todos":[{"content":"one","status":"pending"}],"source":"t")")},
+      relayed());
+  CHECK(feed.transcript().recorded_agent() == "r2");
+  CHECK(feed.transcript().recorded_session() == "s1@dev7");
+  CHECK(feed.state().parent == "r1");
+  CHECK(feed.state().agent_type == "scout");
+  CHECK(feed.state().last_text == "found");  // of its own chain
+  CHECK(feed.state().todos.size() == 1);
+}
+
 TEST_CASE("invalid lines are skipped, and records without required fields are not events") {
   Feed feed({"no json\n", line("reset", R"(,"reason":"rewritten")"), line("from.the.future", ""), "[]\n",
              R"({"type":7})"

@@ -77,6 +77,33 @@ class FakeBus {
       }
     });
   }
+  /// The user chooses an action of a notice.
+  void invoke(std::uint32_t id, const std::string& action) {
+    run_there([this, id, action] {
+      sd_bus_message* signal = nullptr;
+      sd_bus_message_new_signal(bus_, &signal, "/org/freedesktop/Notifications", server_name,
+                                "ActionInvoked");
+      sd_bus_message_set_sender(signal, server_name);
+      sd_bus_message_append(signal, "us", id, action.c_str());
+      sd_bus_send(bus_, signal, nullptr);
+      sd_bus_message_unref(signal);
+    });
+  }
+  /// The server does not support actions.
+  void refuse_actions() { has_actions_ = false; }
+  void remove_manager() {
+    run_there([this] { has_manager_ = false; });
+  }
+  /// Of the latest unit: the program, then its arguments from the name on.
+  std::string command() {
+    const std::lock_guard lock(mutex_);
+    return command_;
+  }
+  /// Of the latest notice: names and labels.
+  std::string actions() {
+    const std::lock_guard lock(mutex_);
+    return actions_;
+  }
   std::size_t count(const std::string& method) {
     const std::lock_guard lock(mutex_);
     return counts_[method];
@@ -112,9 +139,47 @@ class FakeBus {
     const char* const interface = sd_bus_message_get_interface(call);
     if (interface != nullptr && std::strcmp(interface, server_name) == 0 && !self.has_server_)
       return sd_bus_reply_method_errorf(call, no_server, "no server");
-    if (method == "GetCapabilities") return sd_bus_reply_method_return(call, "as", 1, "actions");
+    if (method == "GetCapabilities")
+      return sd_bus_reply_method_return(call, "as", 1, self.has_actions_ ? "actions" : "body");
+    if (method == "Notify") self.read_actions(call);
+    if (method == "StartTransientUnit") {
+      self.read_command(call);
+      return self.has_manager_ ? sd_bus_reply_method_return(call, "o", "/job/1")
+                               : sd_bus_reply_method_errorf(call, no_server, "no manager");
+    }
     if (method == "Notify") return sd_bus_reply_method_return(call, "u", ++self.last_id_);
     return sd_bus_reply_method_return(call, "");
+  }
+
+  void read_actions(sd_bus_message* call) {
+    actions_.clear();
+    sd_bus_message_skip(call, "susss");
+    sd_bus_message_enter_container(call, 'a', "s");
+    const char* word = nullptr;
+    while (sd_bus_message_read_basic(call, 's', &word) > 0)
+      actions_ += (actions_.empty() ? "" : " ") + std::string(word);
+  }
+
+  void read_command(sd_bus_message* call) {
+    command_.clear();
+    const char *unit = nullptr, *mode = nullptr, *word = nullptr;
+    sd_bus_message_read(call, "ss", &unit, &mode);
+    sd_bus_message_enter_container(call, 'a', "(sv)");
+    while (sd_bus_message_enter_container(call, 'r', "sv") > 0) {
+      sd_bus_message_read(call, "s", &word);
+      if (std::strcmp(word, "ExecStart") == 0) {
+        sd_bus_message_enter_container(call, 'v', "a(sasb)");
+        sd_bus_message_enter_container(call, 'a', "(sasb)");
+        sd_bus_message_enter_container(call, 'r', "sasb");
+        sd_bus_message_read(call, "s", &word);
+        command_ = word;
+        sd_bus_message_enter_container(call, 'a', "s");
+        while (sd_bus_message_read_basic(call, 's', &word) > 0) command_ += std::string("|") + word;
+        return;
+      }
+      sd_bus_message_skip(call, "v");
+      sd_bus_message_exit_container(call);
+    }
   }
 
   void run() {
@@ -149,11 +214,14 @@ class FakeBus {
   Fd listener_;
   sd_bus* bus_ = nullptr;   // used by the thread
   bool has_server_ = true;  // likewise
+  std::atomic<bool> has_actions_ = true;
+  bool has_manager_ = true;
   std::uint32_t last_id_ = 0;
   std::atomic<bool> stopping_ = false;
   std::mutex mutex_;  // guards the rest
   std::map<std::string, std::vector<sd_bus_message*>> held_;
   std::map<std::string, std::size_t> counts_;
+  std::string actions_, command_;
   std::vector<std::function<void()>> work_;
   std::thread thread_;
 };
@@ -166,9 +234,11 @@ class DesktopHarness {
             {[this](const std::string& key, const Delivery& delivery) {
                add(key + (delivery.done ? " done" : " failed: " + delivery.why));
              },
-             [this] { add("clicked"); },
+             [this](const ShownNotices::Entry& entry) { add("clicked " + entry.link); },
+             [this](const ShownNotices::Entry& entry) { add("focus " + entry.session); },
              [this](const ShownNotices& shown) { add("shown " + std::to_string(shown.entries.size())); },
-             [this](const std::string& url) { add("not opened " + url); }},
+             [this](const std::string& url) { add("not opened " + url); },
+             [this](const std::vector<std::string>& command) { add("not run " + command.back()); }},
             {})) {}
   Desktop& operator*() { return *desktop_; }
   Desktop* operator->() { return desktop_.get(); }
@@ -177,6 +247,15 @@ class DesktopHarness {
     queued.notice.id = id;
     queued.notice.slot = "slot";
     queued.is_update = is_update;
+    desktop_->show(queued);
+  }
+  /// A notice about a session.
+  void show_session(const std::string& id, const std::string& session, bool is_here) {
+    QueuedNotice queued{sample_notice("title", "body"), "desktop"};
+    queued.notice.id = id;
+    queued.notice.slot = queued.notice.session = session;
+    queued.notice.link = "http://h.test/?session=" + session;
+    queued.notice.is_here = is_here;
     desktop_->show(queued);
   }
   /// Waits until this was reported `times` times.
@@ -268,5 +347,54 @@ TEST_CASE(
     desktop.wait("a-desktop failed");
     desktop.wait("not opened http://127.0.0.1/#code");
   }
+}
+
+TEST_CASE("a notice has the action Focus if its session runs here; each action names the session") {
+  FakeBus bus;
+  DesktopHarness desktop;
+  desktop.show_session("a", "one", true);
+  desktop.wait("a-desktop done");
+  CHECK(bus.actions() == "default Open open Open focus Focus");
+  desktop.show_session("b", "two", false);
+  desktop.wait("b-desktop done");
+  CHECK(bus.actions() == "default Open open Open");
+  bus.invoke(1, "focus");
+  desktop.wait("focus one");
+  bus.invoke(1, "default");
+  desktop.wait("clicked http://h.test/?session=one");
+  bus.invoke(2, "open");
+  desktop.wait("clicked http://h.test/?session=two");
+  bus.invoke(2, "focus");  // was not offered
+  desktop.wait("clicked http://h.test/?session=two", 2);
+  bus.invoke(7, "focus");  // of another program
+  bus.invoke(1, "focus");
+  desktop.wait("focus one", 2);
+  CHECK(desktop.reported("focus") == 2);
+}
+
+TEST_CASE("a command runs outside as a unit of the service manager, or it is returned") {
+  FakeBus bus;
+  DesktopHarness desktop;
+  desktop->run_outside({"/opt/ear shot/earshot", "focus", "--", "s 1"});
+  wait_until([&] { return bus.count("StartTransientUnit") == 1; });
+  CHECK(bus.command() == "/opt/ear shot/earshot|/opt/ear shot/earshot|focus|--|s 1");
+  desktop->run_outside({"/usr/bin/earshot", "focus", "--", "$HOME"});  // the manager would replace it
+  desktop.wait("not run $HOME");
+  desktop->run_outside({"earshot", "focus", "--", "relative"});
+  desktop.wait("not run relative");
+  CHECK(bus.count("StartTransientUnit") == 1);
+  bus.remove_manager();
+  desktop->run_outside({"/usr/bin/earshot", "focus", "--", "s2"});
+  desktop.wait("not run s2");
+  CHECK(desktop.reported("not run") == 3);
+}
+
+TEST_CASE("a server without actions receives none") {
+  FakeBus bus;
+  bus.refuse_actions();
+  DesktopHarness desktop;
+  desktop.show_session("a", "one", true);
+  desktop.wait("a-desktop done");
+  CHECK(bus.actions().empty());
 }
 #endif

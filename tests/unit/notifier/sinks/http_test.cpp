@@ -117,6 +117,31 @@ TEST_CASE("ntfy: the topic moves from the URL to the body, the token is a secret
       make_request(*rules.sink("x"), {"https://ntfy.test/", "", ""}, notice(), 0)));
 }
 
+TEST_CASE("every service that can show a link receives it") {
+  Notice linked = notice();
+  linked.link = "http://127.0.0.1:7717/?session=s&host=h";
+  const auto body = [&](const std::string& kind) {
+    return request(kind, {kind == "ntfy" ? "https://a.test/topic" : "https://a.test/", "k", ""}, linked).body;
+  };
+  const auto has_part = [&](const std::string& kind, const std::string& part) {
+    INFO(kind << ": " << body(kind));
+    CHECK(body(kind).find(part) != std::string::npos);
+    CHECK(request(kind, {"https://a.test/topic", "k", ""}).body.find("7717") == std::string::npos);
+  };
+  has_part("json", R"("link":"http://127.0.0.1:7717/?session=s&host=h")");
+  has_part("slack", R"(\n<http://127.0.0.1:7717/?session=s&amp;host=h|Open the session>)");
+  has_part("discord", R"(\n[Open the session](<http://127.0.0.1:7717/?session=s&host=h>))");
+  has_part("teams",
+           R"("actions":[{"type":"Action.OpenUrl","title":"Open the session","url":"http://127.0.0.1:7717/)");
+  has_part("ntfy", R"("click":"http://127.0.0.1:7717/?session=s&host=h"})");
+  has_part(
+      "gotify",
+      R"("extras":{"client::notification":{"click":{"url":"http://127.0.0.1:7717/?session=s&host=h"}}}})");
+  for (int i = 0; i < 1500; ++i) linked.body += "é";
+  CHECK(body("discord").size() < 2000);
+  has_part("discord", R"(&host=h>))");
+}
+
 TEST_CASE("gotify: key header and priorities") {
   const WebhookRequest made = request("gotify", {"https://g.test", "key", ""});
   CHECK(made.url == "https://g.test/message");

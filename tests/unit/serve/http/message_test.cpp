@@ -213,6 +213,15 @@ TEST_CASE("statuses have their required headers") {
   }
 }
 
+TEST_CASE("204 has neither a body nor its length") {
+  HttpResponse done;
+  done.status = 204;
+  const std::string bytes = encode(done, {.keep_alive = true});
+  REQUIRE(bytes.starts_with("HTTP/1.1 204 No Content\r\n"));
+  REQUIRE(bytes.find("Content-Length") == std::string::npos);
+  REQUIRE(body_of(bytes).empty());
+}
+
 TEST_CASE("a matching If-None-Match is answered by 304 without a body") {
   HttpResponse answer = json_response("{}");
   answer.etag = etag_of(answer.body);

@@ -112,7 +112,7 @@ TEST_CASE("the process metrics report memory, time and descriptors") {
 TEST_CASE("the health report is JSON for any path") {
   Health health;
   health.version = "0.1.0";
-  health.roots = {{"claude", "/home/\"u\"\n", true, 12, 3}, {"x", "/x"}};
+  health.roots = {{"claude", "/home/\"u\"\n", "claude-code", true, 12, 3}, {"x", "/x", "codex"}};
   health.watch = {"both", "", 120};
   health.problems = {{"/p", "permission denied", "let this user read it"}};
   health.redaction = {true, {"aws_access_key"}};
@@ -123,6 +123,7 @@ TEST_CASE("the health report is JSON for any path") {
       {"/protocol", "1"},
       {"/roots/0/path", R"("/home/\"u\"\n")"},
       {"/roots/0/present", "true"},
+      {"/roots/1/program", "\"codex\""},
       {"/roots/0/transcripts", "12"},
       {"/roots/1/present", "false"},
       {"/watch/inotify_watches", "120"},

@@ -20,6 +20,10 @@ struct ServerFixture {
     Request request{method, target, {"127.0.0.1:7717"}, {}, {}, false, content_type, {}, body};
     return route(request, {{TransportKind::tcp, auth_result}, now}, context);
   }
+  HttpResponse ask_socket(std::string_view method, std::string_view target, std::string_view body = {}) {
+    Request request{method, target, {"localhost"}, {}, {}, false, {}, {}, body};
+    return route(request, {{TransportKind::unix_socket, AuthResult::owner}, now}, context);
+  }
   HttpResponse prove(std::string_view target, std::string endpoint = "127.0.0.1:7717",
                      std::vector<std::string_view> origins = {}) {
     return route({"GET", target, {"127.0.0.1:7717"}, std::move(origins), {}},
@@ -64,6 +68,12 @@ TEST_CASE("each path has its methods and its required permission") {
       {"POST", "/v1/codes", 401, 200},
       {"GET", "/v1/codes", 405, 405},
       {"POST", "/v1/token/rotate", 401, 501},
+      {"POST", "/v1/seen", 401, 400},
+      {"GET", "/v1/seen", 405, 405},
+      {"POST", "/v1/statusline", 403, 403},
+      {"GET", "/v1/statusline", 405, 405},
+      {"GET", "/v1/process?session=s", 403, 403},
+      {"POST", "/v1/process", 405, 405},
       {"GET", "/v1/token", 405, 405},
       {"POST", "/", 405, 405},
       {"OPTIONS", "/v1/sessions", 405, 405},
@@ -84,6 +94,67 @@ TEST_CASE("each path has its methods and its required permission") {
     REQUIRE(fixture.ask("GET", path, AuthResult::wrong_token).status == 401);
   REQUIRE(fixture.ask("GET", "/healthz", AuthResult::wrong_token).status == 200);
   REQUIRE(fixture.ask("GET", "/v1/events").kind == HttpResponse::Kind::events);
+}
+
+TEST_CASE("a status line is accepted on the Unix socket only") {
+  ServerFixture fixture;
+  std::vector<std::string> sessions;
+  fixture.context.on_status_line = [&](const earshot::StatusLine& line) { sessions.push_back(line.session); };
+  const auto post = [&](std::string_view body) { return fixture.ask_socket("POST", "/v1/statusline", body); };
+  REQUIRE(post(R"({"session_id":"s1"})").status == 204);
+  REQUIRE(sessions == std::vector<std::string>{"s1"});
+  for (const char* text : {"", "[]", "{", "7", R"({"session_id":"s1"}x)"}) {
+    CAPTURE(text);
+    REQUIRE(post(text).status == 400);
+    REQUIRE(post(text).body == "the body is not a JSON object\n");
+  }
+  for (const char* text : {"{}", R"({"session_id":""})", R"({"session_id":7})"})
+    REQUIRE(post(text).body == "the status line names no session\n");
+  REQUIRE(fixture.ask("POST", "/v1/statusline", AuthResult::owner, R"({"session_id":"s1"})").status == 403);
+  REQUIRE(sessions.size() == 1);
+
+  const Limits limits;
+  REQUIRE(body_bytes_max("/v1/statusline", TransportKind::unix_socket, limits) == 64 << 10);
+  REQUIRE(body_bytes_max("/v1/statusline", TransportKind::tcp, limits) == limits.body_bytes_max);
+  REQUIRE(body_bytes_max("/v1/seen", TransportKind::unix_socket, limits) == limits.body_bytes_max);
+}
+
+TEST_CASE("a session is marked as seen by the owner") {
+  ServerFixture fixture;
+  std::vector<std::string> sessions;
+  fixture.context.mark_seen = [&](const std::string& session) {
+    sessions.push_back(session);
+    return session == "s1";
+  };
+  const auto post = [&](std::string_view body, AuthResult who = AuthResult::owner) {
+    return fixture.ask("POST", "/v1/seen", who, body).status;
+  };
+  REQUIRE(post(R"({"session":"s1"})") == 204);
+  REQUIRE(post(R"({"session":"s2"})") == 404);
+  REQUIRE(fixture.ask_socket("POST", "/v1/seen", R"({"session":"s1"})").status == 204);
+  REQUIRE(sessions == std::vector<std::string>{"s1", "s2", "s1"});
+  for (const char* text : {"", "{}", "[]", R"({"session":""})", R"({"session":1})"}) {
+    CAPTURE(text);
+    REQUIRE(post(text) == 400);
+  }
+  REQUIRE(post(R"({"session":"s1"})", AuthResult::user) == 403);
+  REQUIRE(post(R"({"session":"s1"})", AuthResult::metrics) == 403);
+  REQUIRE(sessions.size() == 3);
+}
+
+TEST_CASE("the process of a session is named on the Unix socket") {
+  ServerFixture fixture;
+  fixture.context.callbacks.process_of = [](const std::string& session) -> std::optional<SessionProcess> {
+    if (session != "s 1") return std::nullopt;
+    return SessionProcess{"claude-code", 123, "registry"};
+  };
+  const HttpResponse found = fixture.ask_socket("GET", "/v1/process?session=s%201");
+  REQUIRE(found.status == 200);
+  REQUIRE(found.body == R"({"session":"s 1","program":"claude-code","pid":123,"source":"registry"})"
+                        "\n");
+  REQUIRE(fixture.ask_socket("GET", "/v1/process?session=s2").status == 404);
+  REQUIRE(fixture.ask_socket("GET", "/v1/process").status == 400);
+  REQUIRE(fixture.ask_socket("GET", "/v1/process?session=s&pid=1").status == 400);
 }
 
 TEST_CASE("an upgrade is accepted without a token, but not with a wrong one") {

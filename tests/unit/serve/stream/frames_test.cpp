@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "agents/codex/program.hpp"
 #include "unit/serve/support.hpp"
 #include "unit/support/fake_filter.hpp"
 
@@ -57,6 +58,70 @@ TEST_CASE("a session frame has the state of its session") {
                 {"/usage/cost_usd", "absent"},
                 {"/last_activity", "\"2026-03-01T10:00:01.000Z\""},
                 {"/title", "absent"}});
+}
+
+namespace {
+
+std::string rollout_line(int second, const std::string& type, const std::string& payload) {
+  return R"({"timestamp":"2026-03-01T10:00:0)" + std::to_string(second) + R"(.000Z","type":")" + type +
+         R"(","payload":)" + payload + "}\n";
+}
+
+std::string rollout_meta(const std::string& members) {
+  return rollout_line(
+      0, "session_meta",
+      R"({"id":"r1","cwd":"/home/u/api","cli_version":"0.140.0","originator":"codex-tui")" + members + "}");
+}
+
+/// A token count with the account's limits.
+std::string rollout_usage(int second, int tokens, const std::string& used_percent) {
+  const std::string count = R"({"input_tokens":)" + std::to_string(tokens) + R"(,"output_tokens":10})";
+  return rollout_line(
+      second, "event_msg",
+      R"({"type":"token_count","info":{"total_token_usage":)" + count + R"(,"last_token_usage":)" + count +
+          R"(,"model_context_window":258400},"rate_limits":{"limit_id":"codex","plan_type":"plus",)" +
+          R"("primary":{"used_percent":)" + used_percent +
+          R"(,"window_minutes":300,"resets_at":1795390000}}})");
+}
+
+}  // namespace
+
+TEST_CASE("a session of Codex: sandbox, size of the context, and the account's limits") {
+  const RecordReader& reader = codex::program().reader();
+  FakeStream main("codex/2026/03/01/rollout-r1", "r1", {}, &reader);
+  main.write(rollout_meta(R"(,"source":"cli")"), nullptr);
+  main.write(rollout_line(1, "turn_context",
+                          R"({"model":"m","approval_policy":"never","sandbox_policy":{"type":"read-only"}})"),
+             nullptr);
+  SessionStore sessions("dev7");
+  Session& session = sessions.session_of(main);
+  check(session_payload(session, "dev7"), {{"/limits", "absent"}, {"/usage/context_window", "absent"}});
+
+  main.write(rollout_line(2, "event_msg", R"({"type":"user_message","message":"go"})"), nullptr);
+  main.write(rollout_usage(3, 1300, "12.5"), nullptr);
+  const std::string limits =
+      R"({"time":"2026-03-01T10:00:03.000Z","limit":"codex","plan":"plus","windows":[)"
+      R"({"name":"primary","used_percent":12.5,"window_minutes":300,"resets_at":"2026-11-22T23:26:40Z"}]})";
+  for (const View view : {View::full, View::meta})
+    check(session_payload(session, "dev7", {.view = view}), {{"/program", "\"codex\""},
+                                                             {"/permission_mode", "\"never\""},
+                                                             {"/sandbox", "\"read-only\""},
+                                                             {"/source", "\"cli\""},
+                                                             {"/originator", "\"codex-tui\""},
+                                                             {"/usage/context_window", "258400"},
+                                                             {"/limits", "[" + limits + "]"}});
+
+  // A newer statement of a subagent's stream is valid for the session; the older one of the main stream is
+  // not.
+  FakeStream agent("codex/2026/03/01/rollout-r2", "r1", "r2", &reader);
+  agent.write(rollout_meta(R"(,"thread_source":"subagent","agent_role":"scout")"), nullptr);
+  agent.write(rollout_usage(5, 100, "60"), nullptr);
+  sessions.session_of(agent);
+  check(session_payload(session, "dev7"), {{"/limits/0/windows/0/used_percent", "60"},
+                                           {"/limits/1", "absent"},
+                                           {"/usage/context_window", "258400"}});
+  main.write(rollout_usage(4, 1400, "30"), nullptr);
+  check(session_payload(session, "dev7"), {{"/limits/0/windows/0/used_percent", "60"}});
 }
 
 TEST_CASE("texts of users and tools are redacted, ids are not") {

@@ -1,0 +1,128 @@
+// Counters and gauges of sessions: what a scrape shows, and that label values stay few.
+#include <catch2/catch.hpp>
+#include <regex>
+
+#include "unit/serve/server_fixture.hpp"
+
+using namespace earshot;
+using namespace earshot::serve;
+using namespace earshot::test;
+
+namespace {
+
+struct MetricsFixture : ServerFixture {
+  std::string page() {
+    MetricsPage page;
+    server.context().fill_metrics(page);
+    return page.text;
+  }
+  /// The value of a sample; empty: there is none.
+  std::string value(const std::string& sample) {
+    const std::string text = page(), line = "\n" + sample + " ";
+    const auto at = text.find(line);
+    return at == text.npos ? "" : text.substr(at + line.size(), text.find('\n', at + 1) - at - line.size());
+  }
+  std::size_t samples(const std::string& name) {
+    const std::string text = page();
+    const std::regex sample("\n" + name + "[{ ]");
+    return static_cast<std::size_t>(
+        std::distance(std::sregex_iterator(text.begin(), text.end(), sample), {}));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("events and tools are counted by type and outcome") {
+  MetricsFixture fixture;
+  FakeStream& stream = fixture.stream("s1");
+  CHECK(fixture.samples("earshot_events_total") == 0);  // history is not counted
+  fixture.turn(stream, 1);
+  fixture.turn(stream, 2);
+  // The turn that was open in the history has ended, too.
+  CHECK(fixture.value(R"(earshot_events_total{type="turn.finished"})") == "3");
+  CHECK(fixture.value(R"(earshot_tools_total{program="claude-code",outcome="ok"})") == "2");
+}
+
+TEST_CASE("tokens are counted by model and kind, those of the history are not") {
+  MetricsFixture fixture;
+  FakeStream& stream = fixture.stream("s1");
+  stream.write(answer(1, "before the start"), nullptr);
+  fixture.server.on_removed(stream);
+  fixture.server.on_added(stream);
+  const std::string sample = R"(earshot_tokens_total{program="claude-code",model="opus",kind="cache_read"})";
+  CHECK(fixture.value(sample).empty());
+  fixture.turn(stream, 1);
+  const double once = std::stod(fixture.value(sample));
+  CHECK(once >= 100);
+  fixture.turn(stream, 2);
+  CHECK(std::stod(fixture.value(sample)) == 2 * once);
+}
+
+TEST_CASE("costs are counted by model, those of the history are not") {
+  const auto table = ModelTable::with_user_file(
+      "[[model]]\npattern = \"opus\"\ninput = 1\noutput = 1\n"
+      "cache_write_5m = 1\ncache_write_1h = 1\ncache_read = 10000\n",
+      "test");
+  REQUIRE(std::get_if<ModelTable>(&table));
+  MetricsFixture fixture;
+  fixture.server.set_models(std::get<ModelTable>(table));
+  FakeStream& stream = fixture.stream("s1");
+  const std::string sample =
+      R"(earshot_cost_usd_total{program="claude-code",model="opus",source="estimated"})";
+  CHECK(fixture.value(sample).empty());
+  fixture.turn(stream, 1);
+  const double once = std::stod(fixture.value(sample));
+  CHECK(once >= 1);  // 100 tokens read from the cache
+  CHECK(std::stod(fixture.value(sample)) == once);
+  fixture.turn(stream, 2);
+  CHECK(std::stod(fixture.value(sample)) == Approx(2 * once));
+}
+
+TEST_CASE("waits are counted when they begin, and their time when they end") {
+  MetricsFixture fixture;
+  fixture.stream("s1");
+  const auto status = [&](const std::string& state, const std::string& reason, const std::string& since) {
+    fixture.server.status_changed("s1", {state, reason, "", "registry", since});
+  };
+  const std::string waits = R"(earshot_waits_total{program="claude-code",reason="permission"})";
+  const std::string seconds = R"(earshot_wait_seconds_total{program="claude-code",reason="permission"})";
+  CHECK(fixture.value(waits).empty());
+  status("waiting", "permission", "2026-03-14T09:27:01Z");
+  status("waiting", "permission", "2026-03-14T09:27:01Z");  // its detail became known
+  CHECK(fixture.value(waits) == "1");
+  CHECK(fixture.value(seconds).empty());
+  status("waiting", "permission", "2026-03-14T09:27:05Z");  // another one
+  CHECK(fixture.value(waits) == "2");
+  CHECK_FALSE(fixture.value(seconds).empty());
+  status("working", "", "2026-03-14T09:27:09Z");
+  CHECK(fixture.value(waits) == "2");
+  CHECK(std::stod(fixture.value(seconds)) >= 0);
+}
+
+TEST_CASE("the fullest contexts, the limits and unseen sessions are gauges") {
+  MetricsFixture fixture;
+  fixture.server.set_seen(SeenMarks(0));
+  CHECK(fixture.value("earshot_sessions_unseen") == "0");
+  for (std::size_t n = 0; n < SessionMetrics::context_sessions_max + 5; ++n) {
+    const std::string name = "s" + std::to_string(n);
+    fixture.turn(fixture.stream(name), 1);
+    StatusLine line;
+    line.session = name;
+    line.context_window = 1'000'000 - n;
+    if (n == 0) {
+      line.limit = "claude";
+      line.windows = {{"five_hour", 25.0, 300, "2999-01-01T00:00:00.000Z"},
+                      {"seven_day", 90.0, 10'080, "2001-01-01T00:00:00.000Z"}};
+    }
+    fixture.server.on_status_line(line);
+  }
+  CHECK(fixture.value("earshot_sessions_unseen") == std::to_string(SessionMetrics::context_sessions_max + 5));
+  CHECK(fixture.samples("earshot_session_context_ratio") == SessionMetrics::context_sessions_max);
+  const std::string sample =
+      R"(earshot_session_context_ratio{session="s68",program="claude-code",project="/home/u/api"})";
+  CHECK(std::stod(fixture.value(sample)) > 0);
+  CHECK(
+      fixture.value(R"(earshot_limit_used_ratio{program="claude-code",limit="claude",window="five_hour"})") ==
+      "0.25");
+  CHECK(fixture.samples("earshot_limit_used_ratio") == 1);  // the other window is over
+}
