@@ -442,9 +442,9 @@ bool Client::pause(std::int64_t ms) {
   bool done = false;
   timer.async_wait([&](Error error) { done = done || !error; });
   while (!done && !impl.signalled && !impl.interrupted) impl.context.run_one();
-  impl.interrupted = false;
   timer.cancel();
-  impl.context.poll();  // the cancelled wait refers to `done`
+  impl.context.poll();  // the cancelled wait refers to `done`; a hangup may arrive here, too
+  impl.interrupted = false;
   return !impl.signalled;
 }
 

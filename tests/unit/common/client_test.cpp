@@ -3,7 +3,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "common/http.hpp"
@@ -25,15 +28,17 @@ DaemonAddress address_of(const Endpoint& endpoint) {
   return address;
 }
 
+std::atomic<std::size_t> idle_calls = 0;  // of the run that began last
+
 // Runs once and keeps the received frames.
 struct Run {
   std::vector<std::string> frames;
-  std::size_t idle_calls = 0;
   ConnectionOutcome outcome;
 
   Run(const Endpoint& endpoint, std::size_t enough) {
     Client client;
     Handlers handlers;
+    idle_calls = 0;
     handlers.on_open = [&] {
       client.send("first");
       client.send("second");
@@ -42,7 +47,7 @@ struct Run {
       frames.emplace_back(json);
       return frames.size() < enough;
     };
-    handlers.on_idle = [&] { ++idle_calls; };
+    handlers.on_idle = [] { ++idle_calls; };
     outcome = client.run(address_of(endpoint), handlers);
   }
 };
@@ -56,6 +61,8 @@ TEST_CASE("the client sends its token, requests the subprotocol and closes the c
     request = peer.upgrade();
     first = peer.receive(1).payload;
     second = peer.receive(1).payload;
+    for (int i = 0; i < 6000 && idle_calls == 0; ++i)  // nothing has arrived yet
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     peer.send("{\"n\":1}");
     peer.send("{\"n\":2}");
     const Peer::Frame close = peer.receive(8);
@@ -73,7 +80,7 @@ TEST_CASE("the client sends its token, requests the subprotocol and closes the c
   CHECK(first == "first");
   CHECK(second == "second");
   CHECK(run.frames == std::vector<std::string>{"{\"n\":1}", "{\"n\":2}"});
-  CHECK(run.idle_calls > 0);
+  CHECK(idle_calls.load() > 0);
   CHECK(close_code == 1000);
   CHECK(run.outcome.end_reason == EndReason::stopped);
 }
@@ -217,6 +224,32 @@ TEST_CASE("SIGHUP is handled as wished, and an interrupted client can be used ag
   CHECK(client.run(address_of(endpoint_of(daemon)), handlers).end_reason == EndReason::stopped);
   CHECK(hangups == 2);
   CHECK(frames == 0);
+  client.run(address_of(endpoint_of(daemon)), handlers);
+  CHECK(frames == 1);
+  daemon.join();
+}
+
+TEST_CASE("a hangup at the end of a pause does not end what follows") {
+  Client client;
+  int hangups = 0;
+  client.handle_hangup([&] {
+    ++hangups;
+    client.interrupt();
+  });
+  FakeDaemon daemon({[&](Peer& peer) {
+    peer.upgrade();
+    peer.send("{}");
+    peer.finish();
+  }});
+  std::size_t frames = 0;
+  Handlers handlers;
+  handlers.on_frame = [&](std::string_view) {
+    ++frames;
+    return false;
+  };
+  ::kill(::getpid(), SIGHUP);
+  CHECK(client.pause(0));  // its time is over before the signal is handled
+  REQUIRE(hangups == 1);
   client.run(address_of(endpoint_of(daemon)), handlers);
   CHECK(frames == 1);
   daemon.join();
