@@ -117,6 +117,7 @@ void RuleEngine::handle(const common::Fields& frame, std::string_view json, std:
   if (session.empty()) return;
   if (type == "session" || type == "status") {
     seen_sessions_.emplace(session);
+    if (type == "session") evaluate_limits(frame, now_ms);
     if (type == "status" || frame.object("status"))
       return apply_status(session_cache_.event_context(frame, json, now_ms), now_ms);
   }
@@ -143,6 +144,12 @@ void RuleEngine::handle(const common::Fields& frame, std::string_view json, std:
                        [&](const auto& on) { return matches_glob(on, type); });
   });
   if (wanted) evaluate(session_cache_.event_context(frame, json, now_ms), now_ms);
+}
+
+// Limits that a status line stated. Old ones are ignored: the next ones of the period cause the notice.
+void RuleEngine::evaluate_limits(const common::Fields& frame, std::int64_t now_ms) {
+  for (const EventContext& each : session_cache_.limit_contexts(frame))
+    if (each.time_ms >= state_.since_ms && now_ms - each.time_ms <= rules_.max_age_ms) evaluate(each, now_ms);
 }
 
 // An offline host answers nothing: sent notices stay open, held ones wait for the host.

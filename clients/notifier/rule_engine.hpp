@@ -121,6 +121,7 @@ class RuleEngine {
                    std::int64_t now_ms);
   void arm_context(std::string_view host, std::string_view session, std::optional<double> percent);
   void apply_status(const EventContext& context, std::int64_t now_ms);
+  void evaluate_limits(const common::Fields& frame, std::int64_t now_ms);
   void refine(const EventContext& context, std::int64_t now_ms);
   void close(const Notice& notice, std::string why, std::int64_t now_ms);
   /// Whether it may be answered already, by a frame that is not received yet.

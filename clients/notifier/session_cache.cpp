@@ -284,6 +284,33 @@ void SessionCache::set_limits(const Fields& limits, const Session& session, Even
              '\n' + std::string(fullest.text("name")) + '\n' + std::to_string(period));
 }
 
+bool SessionCache::note_limits(const Fields& limits, const Session& session, std::int64_t time_ms) {
+  std::int64_t& last =
+      limit_times_[session.host + '\n' + session.program + '\n' + std::string(limits.text("limit"))];
+  if (time_ms <= last) return false;
+  last = time_ms;
+  return true;
+}
+
+std::vector<EventContext> SessionCache::limit_contexts(const Fields& frame) {
+  std::vector<EventContext> contexts;
+  const Session& session = sessions_[frame.text("session")];
+  for (const Fields& limits : frame.objects("limits")) {
+    const auto time = parse_time(limits.text("time"));
+    if (!time || !note_limits(limits, session, *time)) continue;
+    EventContext context;
+    context.type = "limits.updated";
+    context.host = frame.text("host");
+    context.session = frame.text("session");
+    context.time_ms = adjust_time(context.host, time);
+    context.values["time"] = limits.text("time");
+    set_variables(session, context);
+    set_limits(limits, session, context);
+    if (context.used_percent) contexts.push_back(std::move(context));
+  }
+  return contexts;
+}
+
 std::string_view SessionCache::offline_id(std::string_view session) const {
   const Session* const found = sessions_.find(session);
   return found == nullptr ? std::string_view() : std::string_view(found->offline_id);
@@ -327,7 +354,10 @@ EventContext SessionCache::event_context(const Fields& frame, std::string_view j
     identity += number_text(frame, key);
   }
   context.id = digest(identity);
-  if (context.type == "limits.updated") set_limits(frame, session, context);
+  if (context.type == "limits.updated") {
+    if (time) note_limits(frame, session, *time);
+    set_limits(frame, session, context);
+  }
   return context;
 }
 

@@ -58,6 +58,9 @@ class SessionCache {
 
   /// The input for rules of an event, a `status` frame, or the status in a `session` frame.
   EventContext event_context(const common::Fields& frame, std::string_view json, std::int64_t now_ms);
+  /// What a `session` frame states of the account's limits and no earlier frame did, as limits.updated
+  /// without a frame: the status line of a program causes no events.
+  std::vector<EventContext> limit_contexts(const common::Fields& frame);
   /// The latest status again, with what became known since, without a frame. Nothing while the host is
   /// offline.
   std::optional<EventContext> current_status(std::string_view session) const;
@@ -95,6 +98,8 @@ class SessionCache {
   void set_variables(const Session& session, EventContext& context) const;
   /// The variables of a limits.updated, from the window of which most is used.
   static void set_limits(const common::Fields& limits, const Session& session, EventContext& context);
+  /// Whether these limits are newer than those of earlier frames.
+  bool note_limits(const common::Fields& limits, const Session& session, std::int64_t time_ms);
   static std::optional<double> percent_of(const Session& session);
   static void update_context(const common::Fields& frame, Session& session);
   std::string waiting_tool(const Session& session) const;
@@ -104,8 +109,9 @@ class SessionCache {
   std::string daemon_host_;
   std::string page_, default_page_;
   BoundedMap<Session, sessions_max> sessions_;
-  BoundedMap<std::int64_t, hosts_max> clock_offsets_;  // host → to add to its times
-  BoundedMap<std::int64_t, sessions_max> times_;       // stream → time of its latest event with a time
+  BoundedMap<std::int64_t, hosts_max> clock_offsets_;   // host → to add to its times
+  BoundedMap<std::int64_t, sessions_max> limit_times_;  // host, program and limit → their latest time
+  BoundedMap<std::int64_t, sessions_max> times_;        // stream → time of its latest event with a time
 };
 
 }  // namespace earshot::notifier

@@ -569,6 +569,32 @@ TEST_CASE("a limit of which 90 % is used causes one notice per period, whichever
   CHECK(harness.notices.size() == 2);
 }
 
+TEST_CASE("limits that only session frames state cause one notice per period") {
+  EngineHarness harness;
+  constexpr std::int64_t hour_ms = 3'600'000;
+  const std::int64_t resets = harness.now_ms + hour_ms;
+  const auto state_limit = [&](const std::string& used, std::int64_t time_ms) {
+    harness.receive(
+        R"({"type":"session","host":"h","session":"s","program":"claude-code","directory":"d","cursors":[],)"
+        R"("status":{"state":"idle"},"limits":[{"time":")" +
+        format_time(time_ms) +
+        R"(","limit":"claude","windows":[{"name":"five_hour","window_minutes":300,"used_percent":)" + used +
+        R"(,"resets_at":")" + format_time(resets) + R"("}]}]})");
+  };
+  state_limit("95", harness.now_ms - hour_ms);  // too old to cause a notice, and to suppress one
+  state_limit("89.9", harness.now_ms);
+  CHECK(harness.notices.empty());
+  harness.now_ms += 1000;
+  state_limit("91.5", harness.now_ms);
+  REQUIRE(harness.notices.size() == 1);
+  CHECK(harness.notices[0].title == "91% of the limit of claude-code is used");
+  CHECK(harness.notices[0].body == "of 5h, until " + format_local_clock(resets));
+  state_limit("91.5", harness.now_ms);  // repeated with another change of the session
+  harness.now_ms += 1000;
+  state_limit("95", harness.now_ms);
+  CHECK(harness.notices.size() == 1);
+}
+
 TEST_CASE("notices from a hub name the host unless it is the hub's own") {
   HubHarness harness;
   harness.set_waiting("s", "ada", harness.now_ms);
