@@ -1,9 +1,10 @@
 """Numbers of `session` frames: the window of the context, the cost, and how the time was spent."""
 import datetime
 import os
+import time
 
-from support.harness import DaemonCase
-from support.transcripts import Registry, Session
+from support.harness import DaemonCase, wait_for
+from support.transcripts import Registry, Session, now
 
 TABLE = """
 [[model]]
@@ -75,7 +76,7 @@ class Numbers(DaemonCase):
     def test_a_question_is_a_wait_of_its_turn(self):
         daemon = self.start()
         client = daemon.subscriber()
-        session = Session(self.root)
+        session = self.held_open(Session(self.root))
         session.prompt("go", **at(0))
         call = session.tool_call("AskUserQuestion", {"questions": [{"question": "Which?"}]}, **at(10))
         client.wait_frame(type="status", state="waiting", reason="question")
@@ -106,6 +107,7 @@ class Numbers(DaemonCase):
         session.tool_call("Bash", {"command": "make"})
         registry.set_status("waiting", "permission prompt")
         asked = client.wait_frame(type="status", session=session.session, state="waiting", reason="permission")
+        wait_for(lambda: now() > asked["since"], "a later millisecond")
         registry.set_status("busy")
         working = client.wait(lambda: next((f for f in client.all(type="status", session=session.session, state="working")
                                             if f["since"] > asked["since"]), None), "working again")
@@ -114,3 +116,27 @@ class Numbers(DaemonCase):
         self.assertEqual(times["waited_ms"], round(waited.total_seconds() * 1000))
         self.assertEqual(times["turn"]["waited_ms"], times["waited_ms"])
         self.assertGreater(times["waited_ms"], 0)
+
+    def test_a_question_whose_answer_is_recorded_before_the_status_changes_is_one_wait(self):
+        daemon = self.start()
+        client = daemon.subscriber()
+        session = Session(self.root)
+        registry = Registry(self.root, session.session, self.process())
+        registry.set_status("busy")
+        session.prompt("go")
+        client.wait_frame(type="turn.started", session=session.session)
+        call = session.tool_call("AskUserQuestion", {"questions": [{"question": "Which?"}]})
+        client.wait_frame(type="tool.invoked")  # or the registry may be read first: a dialog
+        registry.set_status("waiting", "input")
+        client.wait_frame(type="status", session=session.session, state="waiting", reason="question")
+        time.sleep(0.5)
+        session.result(call, "the first")
+        client.wait_frame(type="status", session=session.session, state="waiting", reason="dialog")
+        registry.set_status("busy")
+        working = client.wait(lambda: (frame := client.all(type="status", session=session.session)[-1])["state"] == "working" and frame, "working again")
+        session.reply("Done.", stop_reason="end_turn")
+        finished = client.wait_frame(type="turn.finished")
+        begin, end = (datetime.datetime.fromisoformat(at[:-1]) for at in (client.find(type="tool.invoked")["time"], working["since"]))
+        waited_ms = self.shown(daemon, session)["times"]["waited_ms"]
+        self.assertGreaterEqual(waited_ms, finished["waited_ms"])
+        self.assertLessEqual(waited_ms, (end - begin).total_seconds() * 1000)

@@ -127,10 +127,10 @@ void append_times_member(JsonWriter& json, const TimeSpent& spent) {
 
 void LiveWaits::status_changed(const status::Status* previous, const status::Status& next, std::uint32_t turn,
                                std::int64_t recorded_ms) {
-  const bool waited = previous && waits_for_permission(*previous);
-  const bool waits = waits_for_permission(next);
-  if (waited && waits && previous->since == next.since) return;
-  if (waited) {
+  const bool waits = next.state == "waiting";
+  // The same wait for another reason: the record of an answer may precede the status.
+  if (waits && previous && previous->state == "waiting" && previous->since == next.since) return;
+  if (previous && waits_for_permission(*previous)) {
     const auto begin = parse_time(previous->since), end = parse_time(next.since);
     const std::int64_t recorded =
         turn == turn_ ? std::max<std::int64_t>(0, recorded_ms - recorded_before_ms_) : 0;

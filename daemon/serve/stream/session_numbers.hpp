@@ -50,7 +50,7 @@ class LiveWaits {
 
  private:
   std::int64_t waited_ms_ = 0, turn_waited_ms_ = 0;
-  std::int64_t recorded_before_ms_ = 0;  // when the wait began
+  std::int64_t recorded_before_ms_ = 0;  // when the wait, for whatever reason, began
   std::uint32_t turn_ = 0;
 };
 
