@@ -129,7 +129,8 @@ void Server::on_event(const tail::Stream& stream, const Event& event) {
   touch(session, true);
   if (session.project.empty() || session.program.empty()) context_.sessions.refresh(session);
   const bool has_usage = std::holds_alternative<event::UsageUpdated>(event.body);
-  metrics_.on_event(session, has_usage ? member_of(session, stream) : nullptr, event.body);
+  metrics_.on_event(session, has_usage ? member_of(session, stream) : nullptr, event.body,
+                    context_.sessions.remote_host_of(session.name));
   const Tags tags{session.id, type_of(event.body), context_.sessions.stream_id(stream), event.cursor};
   if (address_.stream != stream.name() || address_.session != stream.session())
     address_ = {stream.name(), stream.session(),

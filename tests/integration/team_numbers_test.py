@@ -31,6 +31,9 @@ class TeamNumbers(TeamCase):
         self.assertEqual(curl(ada, "/v1/statusline", "--data-binary", json.dumps(line), unix=True)[0], 204)
         frame = client.wait(lambda: self.last(client, name).get("usage", {}).get("context_window") == WINDOW and self.last(client, name), "the numbers at the hub")
         self.assertEqual(frame["limits"][0]["windows"], [{"name": "seven_day", "used_percent": 41, "window_minutes": 10080, "resets_at": "2096-10-02T07:06:40.000Z"}])
+        metrics = curl(hub, "/metrics", unix=True)[2].decode()
+        self.assertIn('earshot_limit_used_ratio{host="ada",program="claude-code",limit="claude",window="seven_day"} 0.41', metrics)
+        self.assertIn('earshot_tokens_total{host="ada",program="claude-code",model="claude-opus-5-5",kind="output"} 24', metrics)
         hub.stop()
         hub = self.hub(broker)
         client = hub.subscriber()
@@ -57,8 +60,13 @@ class TeamNumbers(TeamCase):
         frame = client.wait(lambda: next((f for f in client.all(type="session", session="s1@eve") if "clock_offset_ms" in f), None), "the offset")
         self.assertGreaterEqual(frame["clock_offset_ms"], -120_000)
         self.assertLess(frame["clock_offset_ms"], -60_000)
-        client.wait(lambda: self.last(client, "s1@fay"), "the other host")
-        self.assertNotIn("clock_offset_ms", self.last(client, "s1@fay"))
+
+        def is_exact():
+            """The smallest of several offsets counts: one beat may have been on its way for seconds."""
+            beat("fay", 0)
+            return self.last(client, "s1@fay") and "clock_offset_ms" not in self.last(client, "s1@fay")
+
+        client.wait(is_exact, "the other host, without an offset")
 
     def test_a_hub_keeps_its_own_marks(self):
         _, hub, ada = self.one_host()

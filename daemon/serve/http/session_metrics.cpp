@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -74,39 +75,44 @@ void SessionMetrics::on_added(Session& session, Member& member, const ModelTable
     session.counted_usd = std::max(session.counted_usd, cost->usd);
 }
 
-void SessionMetrics::on_event(Session& session, Member* member, const EventBody& body) {
+void SessionMetrics::on_event(Session& session, Member* member, const EventBody& body,
+                              std::string_view host) {
   ++events_[std::string(type_name(body))];
   if (const auto* finished = std::get_if<event::ToolFinished>(&body))
     ++tools_[{label(programs_, session.program, programs_max),
               label(outcomes_, finished->outcome, values_max), ""}];
   const auto* used = std::get_if<event::UsageUpdated>(&body);
-  if (used && member) count_tokens(session, *member, *used);
+  if (used && member) count_tokens(session, *member, *used, host);
 }
 
-void SessionMetrics::count_tokens(Session& session, Member& member, const event::UsageUpdated& used) {
+void SessionMetrics::count_tokens(Session& session, Member& member, const event::UsageUpdated& used,
+                                  std::string_view host) {
   const StreamState* state = state_of(member.stream);
   if (!state) return;
   session.usage_grew = true;
   const std::string program = label(programs_, session.program, programs_max);
   const std::string model = label(models_, used.model.empty() ? state->model : used.model, models_max);
+  const std::string of_host = label(hosts_, host, hosts_max);
   for (const TokenKind& kind : token_kinds) {
     const std::uint64_t tokens = used.total.*kind.count;
     std::uint64_t& counted = member.counted.total.*kind.count;  // grows only: a new history adds nothing
     if (tokens <= counted) continue;
-    tokens_[{program, model, std::string(kind.name)}] += tokens - std::exchange(counted, tokens);
+    tokens_[{of_host, {program, model, std::string(kind.name)}}] += tokens - std::exchange(counted, tokens);
   }
 }
 
 /// A session may have grown by less than its models: a recorded total replaces estimates.
-void SessionMetrics::count_cost(Session& session, const ModelTable& models) {
+void SessionMetrics::count_cost(Session& session, const ModelTable& models, std::string_view host) {
   const auto cost = cost_of(session, models);
   double left = cost ? std::max(0.0, cost->usd - session.counted_usd) : 0;
   session.counted_usd += left;
   const std::string program = label(programs_, session.program, programs_max);
+  const std::string of_host = label(hosts_, host, hosts_max);
   const auto add = [&](std::string_view model, double usd) {
     const bool is_recorded = cost && cost->source == "recorded";
     if (usd <= 0) return;
-    costs_[{program, label(models_, model, models_max), is_recorded ? "recorded" : "estimated"}] += usd;
+    costs_[{of_host, {program, label(models_, model, models_max), is_recorded ? "recorded" : "estimated"}}] +=
+        usd;
     left -= usd;
   };
   for (Member& member : session.members) {
@@ -151,8 +157,19 @@ void SessionMetrics::fill_counters(MetricsPage& page) const {
         page.sample(count, {{"program", program}, {second, value}, {third, kind}});
     }
   };
-  add("earshot_tokens_total", "Tokens used since the start.", tokens_, "model", "kind");
-  add("earshot_cost_usd_total", "Cost since the start in USD.", costs_, "model", "source");
+  const auto add_by_host = [&](std::string_view name, std::string_view help, const auto& counts,
+                               std::string_view third) {
+    page.family(name, help);
+    for (const auto& [key, count] : counts) {
+      const auto& [program, model, kind] = key.second;
+      if (key.first.empty())
+        page.sample(count, {{"program", program}, {"model", model}, {third, kind}});
+      else
+        page.sample(count, {{"host", key.first}, {"program", program}, {"model", model}, {third, kind}});
+    }
+  };
+  add_by_host("earshot_tokens_total", "Tokens used since the start.", tokens_, "kind");
+  add_by_host("earshot_cost_usd_total", "Cost since the start in USD.", costs_, "source");
   add("earshot_tools_total", "Finished tool calls since the start.", tools_, "outcome", "");
   add("earshot_waits_total", "Times that a session began to wait for the user.", waits_, "reason", "");
   add("earshot_wait_seconds_total", "How long sessions waited for the user, in waits that are over.",
@@ -162,7 +179,8 @@ void SessionMetrics::fill_counters(MetricsPage& page) const {
 void SessionMetrics::fill(MetricsPage& page, SessionStore& sessions,
                           const std::function<bool(const Session&)>& is_live) {
   sessions.for_each([&](Session& session) {
-    if (std::exchange(session.usage_grew, false)) count_cost(session, sessions.models());
+    if (std::exchange(session.usage_grew, false))
+      count_cost(session, sessions.models(), sessions.remote_host_of(session.name));
   });
   fill_counters(page);
   fill_gauges(page, sessions, is_live);
@@ -172,11 +190,13 @@ void SessionMetrics::fill_gauges(MetricsPage& page, SessionStore& sessions,
                                  const std::function<bool(const Session&)>& is_live) {
   std::uint64_t unseen = 0;
   std::vector<std::pair<double, const Session*>> fullest;
-  std::map<std::pair<std::string, std::string>, const LimitState*> limits;  // by program and name: the newest
+  // By host (at a hub), program and name: the newest.
+  std::map<std::tuple<std::string, std::string, std::string>, const LimitState*> limits;
   sessions.for_each([&](Session& session) {
     unseen += session.is_unseen() ? 1 : 0;
     for (const LimitState* limit : limits_of(session)) {
-      const std::pair key(name_or_other(session.program), name_or_other(limit->limit));
+      const std::tuple key(name_or_other(sessions.remote_host_of(session.name)),
+                           name_or_other(session.program), name_or_other(limit->limit));
       const auto known = limits.find(key);
       if (known == limits.end() && limits.size() < limits_max) limits.emplace(key, limit);
       if (known != limits.end() && known->second->time < limit->time) known->second = limit;
@@ -196,6 +216,21 @@ void SessionMetrics::fill_gauges(MetricsPage& page, SessionStore& sessions,
     page.sample(ratio, {{"session", shortened(session->name)},
                         {"program", name_or_other(session->program)},
                         {"project", shortened(session->project)}});
+  page.family(
+      "earshot_session_time_seconds",
+      "How long the same sessions waited for the user, worked and were idle, until their present status "
+      "began.");
+  for (const auto& [ratio, session] : fullest) {
+    const auto spent = times_of(*session);
+    if (!spent) continue;
+    const std::pair<std::string_view, std::int64_t> parts[] = {
+        {"waiting", spent->waited}, {"working", spent->worked}, {"idle", spent->idle}};
+    for (const auto& [state, ms] : parts)
+      page.sample(static_cast<double>(ms) / 1000, {{"session", shortened(session->name)},
+                                                   {"program", name_or_other(session->program)},
+                                                   {"project", shortened(session->project)},
+                                                   {"state", state}});
+  }
   page.family("earshot_limit_used_ratio",
               "Used share of the account's limits, of windows that are not over.");
   for (const auto& [key, limit] : limits) {
@@ -206,8 +241,13 @@ void SessionMetrics::fill_gauges(MetricsPage& page, SessionStore& sessions,
       if (each.used_percent && !is_over && windows.size() < values_max)
         windows.emplace(name_or_other(each.name), *each.used_percent / 100);
     }
-    for (const auto& [name, ratio] : windows)
-      page.sample(ratio, {{"program", key.first}, {"limit", key.second}, {"window", name}});
+    const auto& [host, program, limit_name] = key;
+    for (const auto& [name, ratio] : windows) {
+      if (host.empty())
+        page.sample(ratio, {{"program", program}, {"limit", limit_name}, {"window", name}});
+      else
+        page.sample(ratio, {{"host", host}, {"program", program}, {"limit", limit_name}, {"window", name}});
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "core/event.hpp"
@@ -21,13 +22,15 @@ class SessionMetrics {
  public:
   static constexpr std::size_t programs_max = 16, models_max = 64, values_max = 16;
   static constexpr std::size_t context_sessions_max = 64;  // the fullest
-  static constexpr std::size_t limits_max = 64;            // of all programs
+  static constexpr std::size_t limits_max = 64;            // of all hosts and programs
+  static constexpr std::size_t hosts_max = 64;             // of a hub, with their own tokens, cost and limits
   static constexpr std::string_view other = "(other)";
 
   /// The stream was read: what it has used so far is not counted.
   static void on_added(Session& session, Member& member, const ModelTable& models);
   /// `member`: the stream of the event, if it is about usage; null: unknown.
-  void on_event(Session& session, Member* member, const EventBody& body);
+  /// `host`: of the session, at a hub; otherwise empty.
+  void on_event(Session& session, Member* member, const EventBody& body, std::string_view host);
   /// Before the status becomes the session's.
   void on_status(Session& session, const status::Status& next, Clock::time_point now);
   /// Sessions for which `is_live` is true are shown by name.
@@ -35,19 +38,22 @@ class SessionMetrics {
 
  private:
   using Labels = std::tuple<std::string, std::string, std::string>;  // unused ones are empty
+  using ByHost = std::pair<std::string, Labels>;                     // the host is empty unless at a hub
   using Names = std::set<std::string, std::less<>>;
 
   static std::string label(Names& known, std::string_view value, std::size_t values_max);
-  void count_tokens(Session& session, Member& member, const event::UsageUpdated& used);
-  void count_cost(Session& session, const ModelTable& models);
+  void count_tokens(Session& session, Member& member, const event::UsageUpdated& used, std::string_view host);
+  void count_cost(Session& session, const ModelTable& models, std::string_view host);
   void fill_counters(MetricsPage& page) const;
   static void fill_gauges(MetricsPage& page, SessionStore& sessions,
                           const std::function<bool(const Session&)>& is_live);
 
-  Names programs_, models_, outcomes_, reasons_;
+  Names programs_, models_, outcomes_, reasons_, hosts_;
   std::map<std::string, std::uint64_t, std::less<>> events_;
-  std::map<Labels, std::uint64_t> tokens_, tools_, waits_;
-  std::map<Labels, double> costs_, wait_seconds_;
+  std::map<ByHost, std::uint64_t> tokens_;
+  std::map<ByHost, double> costs_;
+  std::map<Labels, std::uint64_t> tools_, waits_;
+  std::map<Labels, double> wait_seconds_;
 };
 
 }  // namespace earshot::serve

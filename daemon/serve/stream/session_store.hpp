@@ -173,6 +173,11 @@ class SessionStore {
     return at == session.npos ? std::string_view() : session.substr(at + 1);
   }
 
+  /// At a hub; otherwise empty.
+  std::string_view remote_host_of(std::string_view session) const {
+    return host_.empty() ? host_of(session) : std::string_view();
+  }
+
   /// What filters compare with; valid until the session changes.
   SessionKeys keys_of(const Session& session) const {
     return {host_of(session.name), session.name, session.project_or_directory(), session.program};

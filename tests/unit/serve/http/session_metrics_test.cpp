@@ -121,6 +121,11 @@ TEST_CASE("the fullest contexts, the limits and unseen sessions are gauges") {
   const std::string sample =
       R"(earshot_session_context_ratio{session="s68",program="claude-code",project="/home/u/api"})";
   CHECK(std::stod(fixture.value(sample)) > 0);
+  CHECK(fixture.samples("earshot_session_time_seconds") == 3 * SessionMetrics::context_sessions_max);
+  CHECK(
+      std::stod(fixture.value(
+          R"(earshot_session_time_seconds{session="s68",program="claude-code",project="/home/u/api",state="working"})")) >
+      0);
   CHECK(
       fixture.value(R"(earshot_limit_used_ratio{program="claude-code",limit="claude",window="five_hour"})") ==
       "0.25");
