@@ -52,12 +52,29 @@ void add_filters(CLI::App& command, Filters& filters, bool types) {
   if (types) add("--type", filters.type, "only events of this type", "GLOB");
 }
 
+/// Accepts these words only. CLI::CheckedTransformer would also accept, and name, the numbers of the values.
+template <class Value>
+CLI::Validator one_of(const std::map<std::string, Value>& values) {
+  return CLI::Validator(
+      [values](std::string& word) -> std::string {
+        const auto found = values.find(word);
+        if (found != values.end()) {
+          word = std::to_string(static_cast<int>(found->second));
+          return {};
+        }
+        std::string names;
+        for (const auto& [name, value] : values) names += (names.empty() ? "" : ",") + name;
+        return word + " not in {" + names + "}";
+      },
+      "");
+}
+
 void add_colour(CLI::App& command, ColourMode& colour) {
   const std::map<std::string, ColourMode> modes{
       {"auto", ColourMode::automatic}, {"always", ColourMode::always}, {"never", ColourMode::never}};
   command.add_option("--colour,--color", colour, "use colours; auto (the default) respects NO_COLOR")
       ->type_name("auto|always|never")
-      ->transform(CLI::CheckedTransformer(modes).description(""));
+      ->transform(one_of(modes));
 }
 
 void add_since(CLI::App& command, std::optional<std::int64_t>& since_ms, const std::string& description) {
@@ -277,7 +294,7 @@ Run add_replay(CLI::App& app) {
         const std::map<std::string, View> views{{"full", View::full}, {"meta", View::meta}};
         command.add_option("--view", options.view, "full (default), or meta: no text, inputs or outputs")
             ->type_name("full|meta")
-            ->transform(CLI::CheckedTransformer(views).description(""));
+            ->transform(one_of(views));
         command.add_flag_callback(
             "--no-redact", [&options] { options.redact = false; }, "do not redact secrets");
         const auto add = [&](const char* name, std::string& value, const char* description,
@@ -325,7 +342,7 @@ Run add_usage(CLI::App& app) {
                                                     {"program", UsageBy::program}};
         command.add_option("--by", options.by, "a row for each day (default), session, project, …")
             ->type_name("day|session|project|model|program")
-            ->transform(CLI::CheckedTransformer(groups).description(""));
+            ->transform(one_of(groups));
         command
             .add_option("--root", options.roots,
                         "a directory that agents write to, [PROGRAM:][NAME=]DIR as for earshotd; may be "

@@ -396,7 +396,9 @@ bool show_session(EventLine& t) {
   if (state == "waiting") {
     t.state.waiting[t.frame.text("session")] = {std::string(status.text("reason")),
                                                 std::string(status.text("detail"))};
-    return show_wait(t, status);
+    show_wait(t, status);
+    if (t.state.verbose) t.details().numbers(t.frame, now_ms());
+    return true;
   }
   const bool working = state == "working", offline = is_host_offline(status);
   if (offline) t.state.offline_hosts[t.frame.text("host")] = true;

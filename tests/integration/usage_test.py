@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-from support.harness import TOP, build, clean_environment, corpus
+from support.harness import TOP, build, clean_environment, corpus, deadline_s
 from support.programs import CodexEventsSession, CopilotSession, PiSession, append, encoded_lines
 from support.terminal import CONTROL_SEQUENCES, Terminal, assert_no_control_characters
 
@@ -88,7 +88,7 @@ class UsageCase(unittest.TestCase):
 
     def run_usage(self, *args, zone="UTC", models=True):
         command = [os.path.join(build(), "earshot"), "usage", *(["--models", self.models] if models else []), *args]
-        return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=240, env={**clean_environment(self.home), "TZ": zone})
+        return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=deadline_s * 4, env={**clean_environment(self.home), "TZ": zone})
 
     def usage(self, *args, **more):
         done = self.run_usage("--json", *args, **more)
@@ -303,6 +303,12 @@ class Cost(UsageCase):
         self.assertRegex(done.stdout, r"total .* ~\$1\.00\+\n")
         self.assertIn("+ without 5.0k tokens of models that have no price: nobody-knows-it\n", done.stdout)
 
+    def test_an_unknown_group_is_refused_with_the_known_ones(self):
+        for word in ("host", "0"):
+            refused = self.run_usage("--by", word)
+            self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+            self.assertIn(f"--by: {word} not in {{day,model,program,project,session}}", refused.stderr)
+
     def test_a_bad_price_table_is_refused(self):
         Lines(self.root, "s1").answer("2026-03-01 12:00:01", message_id("a"), output=1)
         with open(self.models, "a") as file:
@@ -325,7 +331,7 @@ class Table(UsageCase):
             with self.subTest(by):
                 terminal = Terminal(["usage", "--by", by, "--models", self.models], self.home, columns=80)
                 self.addCleanup(terminal.close)
-                terminal.process.wait(timeout=60)
+                terminal.process.wait(timeout=deadline_s * 4)
                 lines = terminal.plain().splitlines()
                 self.assertGreaterEqual(len(lines), 3)
                 for line in lines:
@@ -391,7 +397,7 @@ class Ccusage(UsageCase):
 
     def expected(self, root, zone):
         environment = {**clean_environment(self.home), "CLAUDE_CONFIG_DIR": root, "LOG_LEVEL": "0", "TZ": zone}
-        done = subprocess.run(self.command, capture_output=True, text=True, timeout=300, env=environment)
+        done = subprocess.run(self.command, capture_output=True, text=True, timeout=deadline_s * 4, env=environment)
         self.assertEqual(done.returncode, 0, done.stderr)
         return {(day["date"], model["modelName"]): (model["inputTokens"], model["outputTokens"], model["cacheCreationTokens"], model["cacheReadTokens"])
                 for day in json.loads(done.stdout)["daily"] for model in day["modelBreakdowns"]

@@ -409,6 +409,11 @@ TEST_CASE("with --verbose a session of the snapshot shows context, cost and time
         "14:03:07 api      ○ idle  unseen · context ▰▰▰▰▱ 95%, 190k of 200k · <$0.01 · waited 4m00s · worked "
         "1m01s · idle 0.5s · Fix it\n");
   CHECK(Screen(false).session("2eaa", fields) == "14:03:07 api      ○ idle  unseen · Fix it\n");
+  const std::string waits =
+      R"("project":"/home/u/api","status":{"state":"waiting","reason":"plan"},"usage":{"context":190000,"context_window":200000})";
+  CHECK(Screen(true).session("2eaa", waits).find("needs you: plan  context ▰▰▰▰▱ 95%, 190k of 200k\n") !=
+        std::string::npos);
+  CHECK(Screen(false).session("2eaa", waits).find("needs you: plan\n") != std::string::npos);
 }
 
 TEST_CASE("sessions of a project whose ids begin with the time have labels that differ") {
