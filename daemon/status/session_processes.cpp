@@ -53,6 +53,7 @@ void SessionProcesses::track(const std::string& session, const SessionPlace& pla
     tracked.evidence = ProcessEvidence::unknown;
     tracked.contradicted = true;
     tracked.missing_since.reset();
+    tracked.examined.reset();  // who writes it may not run for long: it is looked for at once
   }
   tracked.place = place;
   tracked.grown = grown;
@@ -186,14 +187,19 @@ bool SessionProcesses::apply(const std::string& session, Tracked& tracked, const
     tracked.contradicted = false;
     tracked.missing_since.reset();
     tracked.evidence = ProcessEvidence::present;
-    if (!is_watched) tracked.due = now + patience_;
+    if (!is_watched)
+      tracked.due = now + patience_;
+    else if (tracked.place.program->keeps_transcript_open())  // it may close one of several and live on
+      tracked.due =
+          now + std::clamp(std::chrono::duration_cast<std::chrono::milliseconds>(now - tracked.grown),
+                           patience_, std::max(patience_, closed_interval));
     return tracked.evidence != before;
   }
   if (before == ProcessEvidence::gone) return false;
   tracked.evidence = ProcessEvidence::unknown;
   if (is_hidden) tracked.due = now + hidden_interval;
-  if (is_hidden || tracked.contradicted || !can_decide(tracked, candidates))
-    return tracked.evidence != before;
+  const bool is_unseen_writer = tracked.contradicted && !tracked.was_seen;
+  if (is_hidden || is_unseen_writer || !can_decide(tracked, candidates)) return tracked.evidence != before;
   if (!tracked.missing_since) {
     tracked.missing_since = now;
     tracked.missing_since_ms = wall_now_ms();

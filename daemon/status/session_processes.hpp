@@ -40,6 +40,7 @@ class SessionProcesses {
 
   static constexpr std::size_t exit_watches_max = 256;  // one descriptor each; others are scanned for
   static constexpr std::chrono::milliseconds hidden_interval{60'000};  // while a process hides its directory
+  static constexpr std::chrono::milliseconds closed_interval{60'000};  // for open files, of a quiet session
 
   SessionProcesses(boost::asio::io_context& io, boost::asio::any_io_executor disk,
                    std::shared_ptr<const ProcessTable> processes, std::vector<Root> roots,

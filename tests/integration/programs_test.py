@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import signal
 import uuid
 
 from support.endpoints import EndpointCase, curl
@@ -315,7 +316,7 @@ class CodexEvents(Events, ProgramsCase):
         agent.prompt("look at the lamp")
         agent_call = agent.tool_call("ls")
         self.client.wait_frame(type="tool.invoked", call=agent_call)
-        frame = self.client.wait(lambda: next((f for f in self.daemon.client().subscribe() if f["session"] == session.session and len(f["cursors"]) == 2
+        frame = self.client.wait(lambda: next((f for f in self.snapshot(self.daemon) if f["session"] == session.session and len(f["cursors"]) == 2
                                                and any(a.get("tools") for a in f["agents"])), None), "the session with its subagent")
         self.assertEqual({cursor.rsplit(":", 1)[0] for cursor in frame["cursors"]}, {session.stream(), agent.stream()})
         self.assertEqual([(a["agent"], a["call"], a["description"], [t["tool"] for t in a["tools"]]) for a in frame["agents"]],
@@ -454,6 +455,10 @@ class SideBySide(ProgramsCase):
 
 
 class StatusCase(ProgramsCase):
+    def new(self, kind):
+        """A session with a process: it does not end while the test is slow."""
+        return self.held_open(self.session(kind))
+
     def wait_status(self, session, state, **more):
         return self.client.wait_frame(type="status", session=session.session, state=state, **more)
 
@@ -485,7 +490,7 @@ class Status(StatusCase):
     def test_an_open_turn_is_working_and_a_finished_one_idle(self):
         self.begin()
         for kind in (*SESSIONS.values(), CodexEventsSession):
-            session = self.session(kind)
+            session = self.new(kind)
             session.prompt("go")
             call = session.tool_call()
             self.wait_status(session, "working", source="transcript")
@@ -504,7 +509,7 @@ class Status(StatusCase):
 
     def test_codex_a_question_is_waiting(self):
         self.begin()
-        session = self.session(CodexSession)
+        session = self.new(CodexSession)
         session.prompt("paint it")
         call = session.call("request_user_input", {"questions": [{"id": "q1", "header": "Colour", "question": "Which colour?", "options": []}]})
         status = self.wait_status(session, "waiting", reason="question", source="transcript")
@@ -514,7 +519,7 @@ class Status(StatusCase):
 
     def test_codex_a_plan_that_is_shown_is_waiting(self):
         self.begin()
-        session = self.session(CodexSession)
+        session = self.new(CodexSession)
         session.mode = "plan"
         session.prompt("plan it")
         session.append(session.item("Plan", id="plan-1", text="1. Look\n2. Mend"))
@@ -576,11 +581,42 @@ class Status(StatusCase):
         os.makedirs(os.path.dirname(dead.lock_path), exist_ok=True)
         open(dead.lock_path, "w").close()  # left behind
         start_process(self, "codex", cwd=self.home)  # a directory does not prove whose process it is
+        for session in (alive, open_only):
+            self.wait_present(session, "the finished turn", state="idle")
         self.wait_ended(dead)
         self.assertEqual([self.states(session)[-1] for session in (alive, open_only)], ["idle", "idle"])
         kill(writer)
         self.wait_ended(alive)
         self.assertEqual(self.states(open_only)[-1], "idle")
+
+    def test_codex_a_thread_that_its_process_has_closed_has_ended(self):
+        self.require_processes()
+        self.begin()
+        session, other = self.session(CodexSession), self.session(CodexSession)
+        writer = session.writer(self)
+        for each in (session, other):
+            each.turn("go")
+        self.wait_ended(other)  # the writer was seen
+        self.assertEqual(self.states(session)[-1], "idle")
+        writer.send_signal(signal.SIGUSR1)  # as an app server that unloads a thread
+        self.wait_ended(session)
+        self.assertIsNone(writer.poll())
+
+    def test_codex_a_session_that_is_resumed_for_a_moment_ends_again(self):
+        self.require_processes()
+        self.begin()
+        session, other = self.session(CodexSession), self.session(CodexSession)
+        writer = session.writer(self)
+        for each in (session, other):
+            each.turn("go")
+        self.wait_ended(other)  # the writer was seen
+        kill(writer)
+        self.wait_ended(session)
+        writer = session.writer(self)
+        session.turn("resumed")
+        self.client.wait(lambda: self.states(session)[-1] == "idle", "the second turn")
+        kill(writer)
+        self.client.wait(lambda: self.states(session).count("ended") == 2, "the second end")
 
     def test_codex_a_session_without_a_writer_has_ended_also_after_a_restart(self):
         self.require_processes()
@@ -593,7 +629,7 @@ class Status(StatusCase):
 
     def test_codex_a_turn_that_a_new_program_finishes_is_closed(self):
         self.begin()
-        session = self.session(CodexSession)
+        session = self.new(CodexSession)
         session.prompt("first")
         self.wait_status(session, "working")
         session.interrupt(session.tool_call())
@@ -630,7 +666,7 @@ class Status(StatusCase):
 
     def test_copilot_a_request_for_permission_is_waiting_until_it_is_answered(self):
         self.begin()
-        session = self.session(CopilotSession)
+        session = self.new(CopilotSession)
         session.prompt("clean up")
         for command, kind in (("rm -r build", "approved"), ("rm -r /", "denied-interactively-by-user")):
             call = session.tool_call(command)
@@ -645,7 +681,7 @@ class Status(StatusCase):
 
     def test_copilot_a_request_ends_with_an_abort(self):
         self.begin()
-        session = self.session(CopilotSession)
+        session = self.new(CopilotSession)
         session.prompt("clean up")
         call = session.tool_call("rm -r build")
         session.ask_permission(call)
@@ -655,7 +691,7 @@ class Status(StatusCase):
 
     def test_copilot_a_question_and_a_plan_are_waiting(self):
         self.begin()
-        session = self.session(CopilotSession)
+        session = self.new(CopilotSession)
         session.prompt("paint it")
         call = session.call("ask_user", {"question": "Which colour?", "choices": ["red", "blue"]})
         status = self.wait_status(session, "waiting", reason="question", source="transcript")
@@ -669,7 +705,7 @@ class Status(StatusCase):
 
     def test_copilot_a_compaction(self):
         self.begin()
-        session = self.session(CopilotSession)
+        session = self.new(CopilotSession)
         session.turn("hello")
         self.wait_status(session, "idle")
         session.add("session.compaction_start", currentTokens=11000, trigger="manual")
@@ -679,7 +715,7 @@ class Status(StatusCase):
 
     def test_copilot_a_shutdown_ends_the_session(self):
         self.begin()
-        session = self.session(CopilotSession)
+        session = self.new(CopilotSession)
         session.turn("hello")
         self.wait_status(session, "idle")
         session.shut_down()
@@ -693,10 +729,10 @@ class Status(StatusCase):
         self.begin()
         session, other = self.session(CopilotSession), self.session(CopilotSession)
         process = start_process(self, "copilot")
-        session.prompt("go")
-        other.prompt("go")
         lock = session.lock(process)
         other.lock(start_process(self, "copilot"))
+        session.prompt("go")
+        other.prompt("go")
         self.wait_status(session, "working")
         self.wait_status(other, "working")
         kill(process)
@@ -732,6 +768,7 @@ class Status(StatusCase):
         start_process(self, "codex", cwd=self.home)
         for session in (pi, copilot):
             session.turn("go")
+        self.wait_present(pi, "the finished turn", state="idle")
         self.wait_ended(copilot)
         self.assertEqual(self.states(pi)[-1], "idle")
 

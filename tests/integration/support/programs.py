@@ -25,7 +25,7 @@ def encoded_lines(records):
 
 def start_process(case, name, cwd=None):
     """A process that does nothing and whose command line begins with this name."""
-    process = subprocess.Popen([name, "600"], executable=shutil.which("sleep"), cwd=cwd)
+    process = subprocess.Popen([name, "infinity"], executable=shutil.which("sleep"), cwd=cwd)
     case.addCleanup(process.wait)
     case.addCleanup(process.kill)
     return process
@@ -48,6 +48,10 @@ class ProgramSession:
     def stream(self, root=None):
         below = os.path.relpath(self.path, os.path.join(self.root, self.directory))
         return f"{root or self.program}/{below.removesuffix('.jsonl')}"
+
+    @property
+    def process_name(self):
+        return self.program
 
     def tool_input(self, command):
         return {"command": command}
@@ -234,7 +238,7 @@ class CodexSession(ProgramSession):
         return os.path.join(self.root, "thread-writer-locks", f"{self.thread}.lock")
 
     def writer(self, case, opens=True, locks=True):
-        """A process named codex that has the rollout open and holds the lock of its thread."""
+        """A process named codex that has the rollout open and holds the lock of its thread. SIGUSR1: it gives them up and lives on."""
         paths = [self.path if opens else "", self.lock_path if locks else ""]
         for path in filter(None, paths):
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -256,15 +260,22 @@ class CodexSession(ProgramSession):
 
 
 HOLD = """
-import fcntl, os, sys, time
+import fcntl, os, signal, sys, time
 rollout, lock = sys.argv[1:]
+opened = []
 if rollout:
-    os.open(rollout, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    opened.append(open(rollout, "a"))
 if lock:
-    file = open(lock, "w")
-    fcntl.flock(file, fcntl.LOCK_EX)
+    opened.append(open(lock, "w"))
+    fcntl.flock(opened[-1], fcntl.LOCK_EX)
+def unload(*_):
+    while opened:
+        opened.pop().close()
+    if lock:
+        os.unlink(lock)
+signal.signal(signal.SIGUSR1, unload)
 print("ready", flush=True)
-time.sleep(600)
+time.sleep(100_000)
 """
 
 

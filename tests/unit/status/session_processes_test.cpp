@@ -241,6 +241,19 @@ TEST_CASE("fault 105: a session that grows after its end is not ended again with
   CHECK(fixture.state("s") == "working");
 }
 
+TEST_CASE("a session whose process was seen ends again after a resume that was too short to be seen") {
+  ProcessFixture fixture;
+  if (!is_root_local(fixture)) return;
+  fixture.process(70, {"claude"}, "/home/x");
+  fixture.session("s");
+  fixture.settle();
+  fixture.exit(70);
+  REQUIRE(fixture.becomes("s", "ended"));
+  fixture.session("s", "2.0.1", 50'000);
+  CHECK(fixture.state("s") == "working");
+  REQUIRE(fixture.becomes("s", "ended"));
+}
+
 TEST_CASE("fault 105: no timer is left once everything is decided") {
   ProcessFixture fixture;
   if (!is_root_local(fixture)) return;
