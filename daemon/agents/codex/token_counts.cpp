@@ -21,7 +21,8 @@ Usage usage_of(const Value& json) {
 
 constexpr std::int64_t seconds_max = 253'402'300'800;  // the year 10000
 
-/// Where the total fell, it began anew: the last message is what it counts.
+/// Where the total fell, it began anew: the last message is what it counts. A fork's first total
+/// includes its parent's.
 void add_to_model(const Usage& before, const std::optional<Usage>& message, StreamState& state) {
   const Usage& total = state.usage;
   Usage more;
@@ -30,7 +31,7 @@ void add_to_model(const Usage& before, const std::optional<Usage>& message, Stre
     fell |= total.*count < before.*count;
     more.*count = less(total.*count, before.*count);
   }
-  if (fell) more = message.value_or(Usage{});
+  if (fell || (before == Usage{} && message)) more = message.value_or(Usage{});
   if (more != Usage{}) state.usage_by_model.add(state.model, more, false);
 }
 
