@@ -206,6 +206,9 @@ constexpr Rule table[] = {
     {"service_token", "glc_|sntrys_|ops_eyJ|eyJrIjoi|ZXlK|ABSK|fm1[ar]_|fm2_", nullptr, false, no_token,
      nullptr, find_token<32, true>},
     {"service_token", "clojars_", nullptr, true, no_token, nullptr, find_token<58>},
+    // Amazon Bedrock, short-lived: the Base64 of `bedrock.amazonaws.com` and of a signed query.
+    {"service_token", "bedrock-api-key-",
+     R"(bedrock-api-key-YmVkcm9jay5hbWF6b25hd3MuY29t[A-Za-z0-9+/]{20,}={0,2})", false, no_token},
     {"service_token", "dapi", R"((dapi[a-f0-9]{32}(?:-[0-9])?)(?:[^A-Za-z0-9]|\z))", false, no_token},
     {"service_token", "key-", R"((key-[a-f0-9]{32})(?:[^A-Za-z0-9]|\z))", false, no_token},
     {"service_token", "API-", R"((API-[A-Z0-9]{26})(?:[^A-Za-z0-9]|\z))", false, no_token, is_random},
