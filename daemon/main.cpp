@@ -20,6 +20,10 @@
 #include <filesystem>
 #include <sstream>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "base/hex.hpp"
 #include "config/options.hpp"
 #include "daemon.hpp"
@@ -251,6 +255,11 @@ int main(int argc, char** argv) {
     if (!value || !*value) return {};
     return value;
   };
+#ifdef __GLIBC__
+  // A fixed threshold. By default glibc raises it to the size of the largest freed block, and the heap keeps
+  // the memory of clients that have left.
+  ::mallopt(M_TRIM_THRESHOLD, 128 << 10);
+#endif
   const InheritedSocket inherited = inherited_socket();
   if (!inherited.error.empty()) return fail(inherited.error);
   std::vector<std::string> arguments(argv + 1, argv + argc);
