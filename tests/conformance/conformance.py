@@ -6,7 +6,8 @@
     tests/conformance/conformance.py --only steer -n 20  # transcripts whose path contains it; more differences each
     tests/conformance/conformance.py --json | jq '.rows[] | select(.wrong > 0)'
 
-Recorded sessions are below `<corpus>/<program>/`: EARSHOT_CORPUS, or shared/corpus next to the project. Claude Code has no reference here:
+Recorded sessions are below `<corpus>/<program>/` and in the lists there (`*.tsv`, the first column is a path): EARSHOT_CORPUS, or shared/corpus
+next to the project. Claude Code has no reference here:
 its transcripts in tests/golden/seeds are compared with the events beside them. EARSHOT_BUILD names the build (default build/release).
 
 Columns: `wrong` is the number of events that are missing, too many or different; `unknown` that of records whose type has no meaning in the
@@ -45,8 +46,12 @@ class Program:
         self.reference = importlib.import_module(f"{name}_reference")
 
     def transcripts(self, corpus):
-        return sorted(path for path in (corpus / self.name).rglob("*.jsonl")
-                      if path.name not in NO_TRANSCRIPTS and not path.name.endswith(EXPECTED))
+        own = corpus / self.name
+        found = {path.resolve() for path in own.rglob("*.jsonl") if path.name not in NO_TRANSCRIPTS and not path.name.endswith(EXPECTED)}
+        for listing in own.glob("*.tsv"):  # may name transcripts elsewhere in the corpus
+            found.update(path for line in listing.read_text("utf-8").splitlines()
+                         if (path := (own / line.split("\t")[0]).resolve()).suffix == ".jsonl" and path.is_file())
+        return sorted(found)
 
     @staticmethod
     def stem(path):
