@@ -100,6 +100,9 @@ KILLERS = {
         ("unit/core/assembler_limits_test.cpp", "fault 85: a session's memory grows by its hashes only, and what is dropped is counted"),
         ("unit/core/assembler_limits_test.cpp", "fault 85: the oldest open call is abandoned, and the turn can still end"),
     ],
+    "18-service-without-hub": [
+        ("unit/config/options_test.cpp", "FAULTS 84: an installed service runs with every option of the table that was given"),
+    ],
 }
 
 
