@@ -6,6 +6,7 @@ import re
 from support.harness import deadline_s, wait_for
 
 requests_max = 200  # per connection, below the daemon's limit
+attempts_max = 5    # per request
 
 
 class DaemonMetrics:
@@ -17,11 +18,13 @@ class DaemonMetrics:
         self.requests += 1
         if self.requests % requests_max == 0:
             self.connection.close()  # the next request reconnects
-        try:
-            return self.request(target)
-        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):  # closed by the daemon after an idle period
-            self.connection.close()
-            return self.request(target)
+        for attempt in range(attempts_max):
+            try:
+                return self.request(target)
+            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):  # closed by the daemon after an idle period
+                self.connection.close()
+                if attempt == attempts_max - 1:
+                    raise
 
     def request(self, target):
         self.connection.request("GET", target, headers={"Authorization": f"Bearer {self.daemon.token}"})

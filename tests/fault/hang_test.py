@@ -6,13 +6,13 @@ import subprocess
 import tempfile
 import unittest
 
-from fault_case import FaultCase, Writer, idle_share
+from fault_case import Delays, FaultCase, Writer, idle_share
 from support.endpoints import EndpointCase, curl
 from support.harness import build, sanitized, wait_for
 from support.service_manager import NotifySocketReader
 from support.transcripts import Session
 
-latency_ms_max = 100     # 99th percentile; judged on an idle machine only
+latency_ms_max = 100     # 99th percentile; judged on an idle machine that schedules the test promptly
 idle_share_min = 0.75    # of the processors
 prompts_per_phase = 120
 
@@ -59,25 +59,31 @@ class Hang(FaultCase, EndpointCase):
                                  prefix=["env", f"NOTIFY_SOCKET={notify.path}", "WATCHDOG_USEC=1000000", *(f"{name}={value}" for name, value in variables.items())])
         return notify
 
+    def wait_for_sessions(self, count):
+        """A call that takes longer than 100 ms is abandoned: a slow mount is read later."""
+        wait_for(lambda: self.health(self.daemon)["sessions"] == count, f"{count} sessions", give_up=self.daemon.exit_reason)
+        self.assertEqual(len(self.daemon.client().subscribe()), count)
+
     def test_80_a_root_that_hangs_does_not_delay_the_others(self):
         remote, local = Session(self.remote, "/home/ada/far"), Session(self.root, "/home/ada/near")
         remote.turn("first")
         local.turn("first")
         notify = self.begin()
         streams = [f"{root}/{session}" for root, session in (("claude", f"-home-ada-near/{local.session}"), ("remote", f"-home-ada-far/{remote.session}"))]
-        wait_for(lambda: len(self.daemon.client().subscribe()) == 2, "both sessions")
+        self.wait_for_sessions(2)
         client = self.daemon.subscriber(after=[f"{stream}:" for stream in streams])
         idle, longest = idle_share(), []
 
         def write(phase):
             """Turns of the local session, all of which arrive."""
-            writer = Writer(local, phase)
-            self.addCleanup(writer.stop)
-            client.wait_frame(type="turn.started", prompt=f"{phase} {prompts_per_phase}")
-            writer.stop()
-            client.wait_frame(type="turn.started", prompt=f"{phase} {len(writer.written) - 1}")
+            with Delays(latency_ms_max / 2) as delays:
+                writer = Writer(local, phase)
+                self.addCleanup(writer.stop)
+                client.wait_frame(type="turn.started", prompt=f"{phase} {prompts_per_phase}")
+                writer.stop()
+                client.wait_frame(type="turn.started", prompt=f"{phase} {len(writer.written) - 1}")
             latencies = writer.latencies(client)
-            longest.append((phase, latencies[len(latencies) * 99 // 100], latencies[-1]))
+            longest.append((phase, latencies[len(latencies) * 99 // 100], latencies[-1], delays))
 
         remote.turn("through the mount")
         client.wait_frame(type="turn.started", prompt="through the mount")
@@ -101,11 +107,13 @@ class Hang(FaultCase, EndpointCase):
         self.daemon.wait_log("the file system answers again")
         self.assert_settled(self.daemon, client, self.root, self.remote)
         self.assertEqual(client.all(type="stream.removed") + client.all(type="reset"), [])
-        wait_for(lambda: not self.health(self.daemon)["problems"], "the problems to be solved")
-        print("        " + ", ".join(f"{phase}: p99 {p99:.1f} ms, longest {most:.1f} ms" for phase, p99, most in longest) + f", idle before {idle:.0%}")
+        wait_for(lambda: not self.health(self.daemon)["problems"], "the problems to be solved", deadline=180)  # retries are up to 60 s apart
+        print("        " + ", ".join(f"{phase}: p99 {p99:.1f} ms, longest {most:.1f} ms, late {delays.share:.1%}" for phase, p99, most, delays in longest)
+              + f", idle before {idle:.0%}")
         if not sanitized(build()) and idle >= idle_share_min:
-            for phase, p99, _ in longest:
-                self.assertLess(p99, latency_ms_max, phase)
+            for phase, p99, _, delays in longest:
+                if delays.is_prompt():
+                    self.assertLess(p99, latency_ms_max, phase)
 
     def test_80_a_daemon_starts_and_stops_while_a_root_hangs(self):
         session, beyond = Session(self.root), Session(self.source)
@@ -118,7 +126,7 @@ class Hang(FaultCase, EndpointCase):
         self.daemon.stop()
         self.mount.answer()
         self.begin()
-        self.assertEqual(len(self.daemon.client().subscribe()), 2)
+        self.wait_for_sessions(2)
 
 
 if __name__ == "__main__":

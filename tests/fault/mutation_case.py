@@ -35,24 +35,28 @@ class MutationCase(FaultCase):
         self.settle()
         return session
 
-    def settle(self):
+    def settle(self, deadline=None):
         """Waits until the client holds every session that has a transcript, and nothing else."""
         there = [session.path for session in self.sessions if os.path.isfile(session.path) and not os.path.islink(session.path)]
-        return self.assert_settled(self.daemon, self.client, *there)
+        return self.assert_settled(self.daemon, self.client, *there, deadline=deadline)
 
     def settle_since(self, session, known):
         """The same for a session that had this many events when the client subscribed."""
         stream = self.stream_of(session)
         expected = self.daemon.replay(session.path)[stream][known:]
-        self.client.wait(lambda: len(held_events(self.client).get(stream, [])) >= len(expected), f"{len(expected)} events of {stream}", deadline=60)
+        self.client.wait(lambda: len(held_events(self.client).get(stream, [])) >= len(expected), f"{len(expected)} events of {stream}", deadline=180)
         self.assert_same_events(expected, held_events(self.client)[stream], stream)
 
-    def write_turn(self, session, text, where):
-        """Writes a turn through another path or an open descriptor."""
+    def turn_lines(self, session, text):
+        """The session's next turn as bytes, which are not written."""
         records, session.append = [], lambda *added: records.extend(added) or added[-1]
         session.turn(text)
         del session.append
-        lines = b"".join(json.dumps(record).encode() + b"\n" for record in records)
+        return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+    def write_turn(self, session, text, where):
+        """Writes a turn through another path or an open descriptor."""
+        lines = self.turn_lines(session, text)
         append(where, lines) if isinstance(where, str) else os.write(where, lines)
 
     def another(self, session, *prompts):
@@ -69,7 +73,8 @@ class MutationCase(FaultCase):
         class Stopped:
             def __enter__(self):
                 daemon.process.send_signal(signal.SIGSTOP)
-                wait_for(lambda: "State:\tT" in contents(f"/proc/{daemon.process.pid}/status").decode(), "the daemon to stop")
+                tasks = f"/proc/{daemon.process.pid}/task"
+                wait_for(lambda: all("State:\tT" in contents(f"{tasks}/{task}/status").decode() for task in os.listdir(tasks)), "each thread to stop")
 
             def __exit__(self, *_):
                 daemon.process.send_signal(signal.SIGCONT)

@@ -67,6 +67,7 @@ class ProgramFaults(MutationCase):
         reset = client.find(type="reset", stream=session.stream())
         self.assertEqual((reset and reset["reason"], reset and reset["id"]), (reason, "resumed"), client.raw[-5:])
         now_there = self.daemon.replay(session.path)[session.stream()]
+        client.wait(lambda: held_events(client).get(session.stream(), now_there)[-1] == now_there[-1], "the last event")
         held = held_events(client).get(session.stream(), [])
         self.assert_same_events(now_there[len(now_there) - len(held) :], held, session.stream())
         before = [frame for frame in client.frames[: client.frames.index(reset)] if "cursor" in frame and frame.get("stream") == session.stream()]
@@ -196,8 +197,8 @@ class ProgramFaults(MutationCase):
         archived = session.stream()
         self.assertEqual(archived, f"codex/{os.path.basename(path).removesuffix('.jsonl')}")
         self.assertEqual(list(self.daemon.replay(session.path)), [archived])
-        frame = self.client.wait(lambda: next((f for f in self.daemon.client().subscribe(all=True) if f["session"] == session.session), None), "the session")
-        self.client.wait(lambda: [each.rpartition(":")[0] for each in self.session_frame(session)["cursors"]] == [archived], "the archived stream")
+        frame = self.client.wait(lambda: self.session_frame(session), "the session")
+        self.client.wait(lambda: self.shown_streams(session) == [archived], "the archived stream")
         self.assertEqual(frame["program"], "codex")
         client = self.resume(cursor)
         self.assertEqual([frame["reason"] for frame in client.all(type="reset", stream=stream, id="resumed")], ["unknown"])  # no such stream: discard it
@@ -207,7 +208,7 @@ class ProgramFaults(MutationCase):
         self.assertEqual(os.stat(path).st_ino, inode)
         self.client.wait(lambda: {"type": "stream.removed", "stream": archived}.items() <= self.client.all(type="stream.removed")[-1].items()
                          and len(self.client.all(type="stream.removed")) > removed, "the removal of the archived stream")
-        self.client.wait(lambda: [each.rpartition(":")[0] for each in self.session_frame(session)["cursors"]] == [stream], "the first name again")
+        self.client.wait(lambda: self.shown_streams(session) == [stream], "the first name again")
         again = self.resume(cursor)  # the bytes are those that the cursor proves
         session.turn("third")
         again.wait_frame(type="turn.finished", turn=3)
@@ -217,7 +218,15 @@ class ProgramFaults(MutationCase):
         self.assertEqual(self.metrics.troubles(), {})
 
     def session_frame(self, session):
-        return next((frame for frame in self.daemon.client().subscribe(all=True) if frame["session"] == session.session), {"cursors": []})
+        """What a new client receives; None: the session is not known."""
+        client = self.daemon.client()
+        frame = next((frame for frame in client.subscribe(all=True) if frame["session"] == session.session), None)
+        client.close()  # polls that keep theirs would reach the limit of connections
+        return frame
+
+    def shown_streams(self, session):
+        frame = self.session_frame(session)
+        return [each.rpartition(":")[0] for each in frame["cursors"]] if frame else []
 
     def test_113_a_rollout_that_a_newer_program_continues_is_not_reset(self):
         self.begin()

@@ -1,5 +1,6 @@
 """Faults 63, 64 and 66 to 68: unwritable state, clock jumps, hanging disks, floods of data, and unreliable registry files."""
 import datetime
+import itertools
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import threading
 import unittest
 
 import fault_case
+from daemon_metrics import DaemonMetrics
 from support.endpoints import EndpointCase, curl
 from support.harness import loop, timeout_factor, wait_for
 from system_limits import compiled, preloaded, refusal
@@ -140,13 +142,12 @@ class Time(fault_case.FaultCase, EndpointCase):
                 daemon = self.start("--watch", watch, prefix=preloaded(self, "clock", CLOCK_OFFSET=self.offset))
                 client = daemon.client()
                 client.subscribe(after=[f"claude/-home-ada-api/{s.session}:" for s in (session, quiet)])
-                code = self.code(daemon)
                 for seconds in (year_s, -year_s, 10 * year_s, 0):
+                    code = self.code(daemon)  # good for a minute
                     self.jump(seconds)
+                    self.assertEqual(self.exchange_code(daemon, code), 200)  # the code has not expired
                     date = curl(daemon, "/healthz", unix=True)[1]["date"]
                     self.assertIn(self.year(seconds), date)
-                    self.assertEqual(self.exchange_code(daemon, code), 200)  # the code has not expired
-                    code = self.code(daemon)
                     for n in range(5):
                         session.turn(f"{seconds}, {n}")
                     self.assert_settled(daemon, client, session.path, quiet.path)
@@ -218,31 +219,39 @@ class Load(fault_case.FaultCase, EndpointCase):
             self.assert_settled(daemon, client, self.root)
 
     def test_67_an_endless_flood_does_not_starve_other_files(self):
-        flood, quiet = Session(self.root, cwd="/hose"), Session(self.root, cwd="/quiet")
+        quiet = Session(self.root, cwd="/quiet")
         quiet.turn("before")
         daemon = self.start()
-        client = daemon.client()
+        client, metrics = daemon.client(), DaemonMetrics(daemon)
+        self.addCleanup(metrics.close)
         client.subscribe(filter={"session": [quiet.session]})
-        more = threading.Event()
-        self.addCleanup(more.set)
+        stop, file_bytes, flood_bytes = threading.Event(), (200 << 20) // timeout_factor(), [0]
+        self.addCleanup(stop.set)
 
         def write():
-            line = json.dumps(flood.record("user", {"role": "user", "content": "x" * 200_000})).encode() + b"\n"
-            with open(flood.path, "wb", buffering=0) as file:
-                for _ in range(3000 // timeout_factor()):  # at most 600 MB
-                    if more.is_set():
-                        break
-                    file.write(line)
+            """File after file, until it is stopped: one is deleted when the daemon has read it."""
+            for n in itertools.count(1):
+                flood = Session(self.root, cwd="/hose")
+                line = json.dumps(flood.record("user", {"role": "user", "content": "x" * 200_000})).encode() + b"\n"
+                os.makedirs(flood.folder, exist_ok=True)
+                with open(flood.path, "wb", buffering=0) as file:
+                    while flood_bytes[0] < n * file_bytes:
+                        if stop.is_set():
+                            return
+                        flood_bytes[0] += file.write(line)
+                if n > 1:
+                    metrics.wait_bytes(flood_bytes[0] - file_bytes)
+                    os.unlink(last)
+                last = flood.path
 
-        os.makedirs(flood.folder, exist_ok=True)
         writer = threading.Thread(target=write)
         writer.start()
         count = 0
-        while writer.is_alive() and count < 200:
+        while writer.is_alive() and (count <= 3 or (count < 200 and flood_bytes[0] < 3 * file_bytes)):
             count += 1
             quiet.prompt(f"quiet {count}")
             client.wait_frame(type="turn.started", prompt=f"quiet {count}")
-        more.set()
+        stop.set()
         writer.join()
         self.assertGreater(count, 3)
 
@@ -329,8 +338,11 @@ class Registered(fault_case.FaultCase, EndpointCase):
         self.assertEqual(self.states(session)[-1], "ended")
         self.daemon.stop()
         self.daemon = self.start()
-        frame = next(f for f in self.daemon.client().subscribe() if f["session"] == session.session)
-        self.assertEqual(frame["status"]["state"], "ended")
+        self.client = self.daemon.client()
+        frame = next(f for f in self.client.subscribe() if f["session"] == session.session)
+        states = lambda: [frame["status"]["state"], *(f["state"] for f in self.client.all(type="status", session=session.session))]
+        self.client.wait(lambda: "ended" in states(), "the end")
+        self.assertEqual({f["state"] for f in [frame["status"], *self.client.all(type="status", session=session.session)] if f.get("source") == "registry"}, {"ended"})
 
 
 if __name__ == "__main__":

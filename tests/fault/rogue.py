@@ -4,7 +4,7 @@
 usage: rogue.py clients PORT TOKEN_FILE SECONDS      against the daemon on 127.0.0.1:PORT
        rogue.py relay PORT SECONDS                   through the broker on 127.0.0.1:PORT, as host `eve`
 
-Prints how often each thing was done, as JSON, and exits. Connections that the daemon closes are opened again. Each kind stays below the daemon's limit of
+Plays for at least so long, until each thing was done. Prints how often, as JSON, and exits. Connections that the daemon closes are opened again. Each kind stays below the daemon's limit of
 messages per second: what exceeds it is closed anyway.
 """
 import asyncio
@@ -23,6 +23,7 @@ import time
 receive_buffer_bytes = 4096
 messages_per_second = 80   # the daemon accepts 100
 reconnect_s = 0.1
+seconds_max = 240          # for each thing to be done
 
 done = collections.Counter()
 
@@ -79,6 +80,8 @@ async def forever():
 
 
 class Clients:
+    kinds = ("subscriptions", "snapshots", "requests", "records", "bytes", "connections")
+
     def __init__(self, port, token):
         self.port, self.token = port, token
 
@@ -198,6 +201,7 @@ class Relay:
 
     batch = 20
     batches_per_second = 40
+    kinds = ("forged_predecessor", "endless_session", "long_name", "false_owner")
 
     def __init__(self, port):
         self.port = port
@@ -257,8 +261,10 @@ class Relay:
 
 
 async def play(rogues, seconds):
-    tasks = [asyncio.ensure_future(each) for each in rogues]
+    tasks, end = [asyncio.ensure_future(each) for each in rogues.all()], time.monotonic() + seconds_max
     finished, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
+    while not finished and not all(done[kind] for kind in rogues.kinds) and time.monotonic() < end:
+        finished, _ = await asyncio.wait(tasks, timeout=0.1, return_when=asyncio.FIRST_EXCEPTION)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -278,7 +284,7 @@ def main():
     _, descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
     start = time.monotonic()
-    asyncio.run(play(rogues.all(), float(seconds)))
+    asyncio.run(play(rogues, float(seconds)))
     print(json.dumps({**done, "seconds": round(time.monotonic() - start, 1)}))
 
 

@@ -8,16 +8,16 @@ import sys
 import threading
 import time
 
-from fault_case import FaultCase, Writer, idle_share
+from fault_case import Delays, FaultCase, Writer, idle_share
 from support.endpoints import curl
-from support.harness import build, sanitized, wait_for
+from support.harness import build, deadline_s, sanitized, wait_for
 from support.team import TeamCase
 from support.transcripts import Session
 
 ROGUE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rogue.py")
-rogue_s = 6
-latency_ms_max = 100           # 99th percentile; judged on an idle machine only
-growth_bytes_max = 96 << 20    # of the resident memory; not judged in sanitized builds
+rogue_s = 6                    # at least
+latency_ms_max = 100           # 99th percentile; judged on an idle machine that schedules the test promptly
+growth_bytes_max = 64 << 20    # of the resident memory; not judged in sanitized builds
 sessions = 1500
 hub_files_max = 512            # that a hub keeps open, to write and to serve
 idle_share_min = 0.75          # of the processors, before the test
@@ -63,6 +63,7 @@ def gauges(daemon):
 
 class Rogue(TeamCase, FaultCase):
     one_at_a_time = threading.Lock()  # each measures latencies
+    limits = ""  # the defaults are tested
 
     def setUp(self):
         self.one_at_a_time.acquire()
@@ -77,19 +78,20 @@ class Rogue(TeamCase, FaultCase):
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             try:
                 yield
-                out, errors = process.communicate(timeout=120)
+                out, errors = process.communicate(timeout=deadline_s * 8)
             finally:
                 process.kill()
         self.assertEqual(process.returncode, 0, errors)
         self.report = json.loads(out)
 
-    def judge(self, what, latencies, memory, idle):
+    def judge(self, what, latencies, memory, idle, delays):
         p99, most = latencies[len(latencies) * 99 // 100], latencies[-1]
-        print(f"        {what}: {len(latencies)} events, p99 {p99:.1f} ms, longest {most:.1f} ms, memory +{memory.growth >> 20} MiB, idle before {idle:.0%}; {self.report}")
+        print(f"        {what}: {len(latencies)} events, p99 {p99:.1f} ms, longest {most:.1f} ms, memory +{memory.growth >> 20} MiB, "
+              f"idle before {idle:.0%}, late {delays.share:.1%}; {self.report}")
         if sanitized(build()):
             return
         self.assertLess(memory.growth, growth_bytes_max)
-        if idle >= idle_share_min:
+        if idle >= idle_share_min and delays.is_prompt():
             self.assertLess(p99, latency_ms_max)
 
     def test_89_hostile_clients_do_not_affect_an_honest_one_and_leave_nothing_behind(self):
@@ -104,7 +106,7 @@ class Rogue(TeamCase, FaultCase):
         client = daemon.subscriber(filter={"session": [honest.session]}, after=[stream + ":"])
         wait_for(lambda: json.loads(curl(daemon, "/v1/health", unix=True)[2])["sessions"] >= sessions, "the sessions")
         idle, before, open_before = idle_share(), gauges(daemon), descriptors(daemon)
-        with Memory(daemon.process) as memory:
+        with Memory(daemon.process) as memory, Delays(latency_ms_max / 2) as delays:
             writer = Writer(honest)
             self.addCleanup(writer.stop)
             with self.rogue("clients", daemon.port, os.path.join(self.state, "token")):
@@ -114,7 +116,7 @@ class Rogue(TeamCase, FaultCase):
                 client.wait_frame(type="record", id="r")  # fault 92
             writer.stop()
         self.assert_delivered(daemon, client, honest.path)  # once each, in order
-        self.judge("hostile clients", writer.latencies(client), memory, idle)
+        self.judge("hostile clients", writer.latencies(client), memory, idle, delays)
         for kind in ("subscriptions", "snapshots", "requests", "records", "bytes", "connections"):
             self.assertGreater(self.report.get(kind, 0), 0, kind)
         wait_for(lambda: json.loads(curl(daemon, "/v1/health", unix=True)[2])["connections"] <= 2, "the connections to be released")
@@ -126,14 +128,14 @@ class Rogue(TeamCase, FaultCase):
         honest = self.published_session(hub, ada, "first")
         client = hub.subscriber(filter={"host": ["ada"]})
         idle, open_before = idle_share(), descriptors(hub)
-        with Memory(hub.process) as memory:
+        with Memory(hub.process) as memory, Delays(latency_ms_max / 2) as delays:
             writer = Writer(honest)
             self.addCleanup(writer.stop)
             with self.rogue("relay", broker.port):
                 client.wait_frame(type="turn.started", prompt="prompt 50")
             writer.stop()
         client.wait_frame(type="turn.started", prompt=f"prompt {len(writer.written) - 1}")
-        self.judge("hostile relay", writer.latencies(client), memory, idle)
+        self.judge("hostile relay", writer.latencies(client), memory, idle, delays)
         for kind in ("forged_predecessor", "endless_session", "long_name", "false_owner"):
             self.assertGreater(self.report.get(kind, 0), 0, kind)
         self.assert_hub_serves(hub, self.published(), host=["ada"])

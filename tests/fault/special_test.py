@@ -203,8 +203,8 @@ class Special(MutationCase):
         self.assertEqual(list(self.metrics.troubles()), [closed.folder])
         os.chmod(closed.folder, 0o700)
         closed.prompt("readable again")
-        self.client.wait_frame(type="turn.started", prompt="readable again", deadline=60)
-        wait_for(lambda: self.metrics.troubles() == {}, "the problem to be solved")
+        self.client.wait_frame(type="turn.started", prompt="readable again", deadline=180)  # retries are up to 60 s apart
+        wait_for(lambda: self.metrics.troubles() == {}, "the problem to be solved", deadline=180)
 
     # --- I/O errors ---
 
@@ -249,8 +249,8 @@ class Special(MutationCase):
                 other.prompt(f"meanwhile {error} of {calls}")
                 self.client.wait_frame(type="turn.started", prompt=f"meanwhile {error} of {calls}")
                 self.assertIn("(INJECTED)", contents(log).decode())
-            self.settle()
-            self.metrics.wait(lambda: not self.metrics.troubles(), "the trouble to end")
+            self.settle(deadline=180)  # retries are up to 60 s apart
+            self.metrics.wait(lambda: not self.metrics.troubles(), "the trouble to end", deadline=180)
         self.assert_continues(session, resets=0)
 
     # --- Irrelevant changes ---

@@ -18,7 +18,7 @@ class Access(TeamCase):
         broker.kill()
         session.turn("while the broker is away")
         broker.start()
-        self.assert_hub_complete(hub, deadline=60)
+        self.assert_hub_complete(hub)
 
     def reason_refused(self, broker, name, more, url=None):
         """Starts a host that the broker refuses; returns the reason in its health. Its local delivery works."""
@@ -30,7 +30,7 @@ class Access(TeamCase):
         return wait_for(lambda: next((t["reason"] for t in self.health(daemon)["problems"] if t["path"] == "[relay]"), None), "the reason")
 
     def test_a_user_with_a_password_that_is_never_displayed(self):
-        broker = self.broker(authorization='authorization { users: [ { user: ada, password: "hush-hush" } ] }')
+        broker = self.broker(authorization='authorization { timeout: 120, users: [ { user: ada, password: "hush-hush" } ] }')
 
         def url(password):
             return broker.url.replace("//", f"//ada:{password}@")
@@ -46,7 +46,7 @@ class Access(TeamCase):
 
     def test_a_user_with_an_nkey(self):
         known, unknown = Key("U"), Key("U")
-        broker = self.broker(authorization=f"authorization {{ users: [ {{ nkey: {known.public} }} ] }}")
+        broker = self.broker(authorization=f"authorization {{ timeout: 120, users: [ {{ nkey: {known.public} }} ] }}")
 
         def keys(name, key):
             self.write(f"{name}.nk", key.seed + "\n")
@@ -84,7 +84,7 @@ class Access(TeamCase):
     def test_a_broker_and_hosts_with_certificates(self):
         self.certificates("broker", "ada")
         files = {name: os.path.join(self.home, name) for name in ("broker.pem", "broker.key", "ca.pem")}
-        broker = self.broker(more=f'tls {{ cert_file: "{files["broker.pem"]}", key_file: "{files["broker.key"]}", ca_file: "{files["ca.pem"]}", verify: true }}')
+        broker = self.broker(more=f'tls {{ cert_file: "{files["broker.pem"]}", key_file: "{files["broker.key"]}", ca_file: "{files["ca.pem"]}", verify: true, timeout: 120 }}')
         url = broker.url.replace("nats://", "tls://")
         ours = 'tls_ca = "ca.pem"\ntls_cert = "ada.pem"\ntls_key = "ada.key"\n'
         hub = self.hub(broker, url=url, more=ours)

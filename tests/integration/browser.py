@@ -32,7 +32,7 @@ class Browser:
             raise
 
     def _connect(self, active):
-        wait_for(lambda: os.path.exists(active) and open(active).read().count("\n") >= 1, "the browser", deadline=60)
+        wait_for(lambda: os.path.exists(active) and open(active).read().count("\n") >= 1, "the browser")
         with open(active) as file:
             port = file.readline().strip()
         pages = wait_for(lambda: [p for p in json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json")) if p["type"] == "page"], "a page")
@@ -43,7 +43,7 @@ class Browser:
             self.call(domain + ".enable")
 
     async def _open(self, url):
-        return await websockets.connect(url, max_size=None, compression=None)
+        return await websockets.connect(url, max_size=None, compression=None, ping_interval=None, open_timeout=deadline_s * 4)
 
     async def _read(self):
         async for text in self.socket:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from support import x11
-from support.harness import CommandLines, DaemonCase, build, clean_environment, earshot, wait_for
+from support.harness import CommandLines, DaemonCase, build, clean_environment, deadline_s, earshot, wait_for
 from support.transcripts import Registry, Session
 
 X11 = os.path.abspath(x11.__file__)
@@ -38,7 +38,7 @@ class Focus(DaemonCase):
     def focus(self, *args, code=0, **environment):
         env = {name: value for name, value in clean_environment(self.home).items() if name not in ("DISPLAY", "TMUX", "WINDOWID")}
         done = subprocess.run([os.path.join(build(), "earshot"), "focus", "--state", self.state, *args], capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=240, env={**env, **environment})
+                              stdin=subprocess.DEVNULL, timeout=deadline_s * 4, env={**env, **environment})
         self.assertEqual(done.returncode, code, done)
         return done
 
@@ -72,7 +72,7 @@ class Focus(DaemonCase):
 
     def tmux(self, *words, server="inner"):
         done = subprocess.run(["tmux", "-u", "-L", server, "-f", "/dev/null", *words], capture_output=True, text=True, env=self.tmux_env,
-                              stdin=subprocess.DEVNULL, timeout=60)
+                              stdin=subprocess.DEVNULL, timeout=deadline_s * 4)
         self.assertEqual(done.returncode, 0, done)
         return done.stdout.strip()
 
@@ -207,7 +207,8 @@ class Focus(DaemonCase):
         self.start_x11()
         manager = self.lines("manager")
         window, pid = self.terminal("sleep", "600")
-        self.terminal("sleep", "600")
+        other, _ = self.terminal("sleep", "600")
+        wait_for(lambda: self.display.clients() == [window, other], "the window manager to list both windows")
         self.waiting_session(pid)
         self.focus()
         wait_for(lambda: manager.lines[1:] == [str(window)], "the request to the window manager")

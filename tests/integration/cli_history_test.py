@@ -103,7 +103,7 @@ class Show(DaemonCase):
         return done
 
     def test_show_prints_a_session_turn_by_turn(self):
-        session = self.session()
+        session = self.session(lambda root: self.held_open(Session(root)))
         self.start()
         shown = self.show(session.session[:6]).stdout
         self.assertRegex(shown, r"(?s)api\n.*turn 1 .*completed.*› count the beds.*⚙ Bash  echo count the beds  ✓.*“ There are three\.\n"

@@ -12,12 +12,13 @@ from support.transcripts import Session
 
 
 class Listener(threading.Thread):
-    """Another program on the daemon's port: it answers each request with 64 hex digits and keeps what it receives."""
+    """Another program where the daemon is expected: it answers each request with 64 hex digits and keeps what it receives."""
 
-    def __init__(self, port):
+    def __init__(self):
         super().__init__(daemon=True)
         self.received = []
-        self.socket = socket.create_server(("127.0.0.1", port))
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"ws://127.0.0.1:{self.socket.getsockname()[1]}/v1/ws"
         self.start()
 
     def run(self):
@@ -121,9 +122,9 @@ class Socket(DaemonCase):
             self.assertIn("ready", self.first_frames(f"ws://{host}:{daemon.port}/v1/ws"))
         token = self.earshot("token").stdout.strip()
         daemon.stop()
-        with Listener(daemon.port) as listener:
+        with Listener() as listener:
             for command in ("ls", "status", "open", "tail"):
-                done = earshot(command, "--state", self.state, "--connect", daemon.url, home=self.home)
+                done = earshot(command, "--state", self.state, "--connect", listener.url, home=self.home)
                 self.assertEqual(done.returncode, 1, done)
                 self.assertIn("the token was not sent", done.stderr)
             wait_for(lambda: len(listener.received) == 4, "the connections to end")
@@ -162,6 +163,7 @@ class Socket(DaemonCase):
         daemon = self.start()
         terminal = Terminal(["tail", "--state", self.state], self.home)
         self.addCleanup(terminal.close)
+        terminal.wait_connected(self.root)
         session = Session(self.root)
         session.prompt("before")
         terminal.wait("before")

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 
-from support.harness import CommandLines, DaemonCase, build, clean_environment, earshot, wait_for
+from support.harness import CommandLines, DaemonCase, build, clean_environment, deadline_s, earshot, wait_for
 from support.transcripts import Registry, Session
 
 
@@ -47,7 +47,9 @@ class StatusLine(DaemonCase):
         busy.prompt("work")
         Registry(self.root, asking.session, self.process()).set_status("waiting", "permission prompt")
         Registry(self.root, busy.session, self.process()).set_status("busy")
-        client.wait(lambda: client.all(type="status", state="waiting") and client.all(type="turn.started", session=busy.session), "both statuses")
+        client.wait(lambda: any("rm -rf build" in f.get("detail", "") for f in client.all(type="status", state="waiting")), "the wait and its call")
+        client.wait_frame(type="status", session=busy.session, state="working", source="registry")
+        client.wait_frame(type="turn.started", session=busy.session)
         self.assertEqual(self.statusline(), "⏸ 1 ● 1\n")
         self.assertEqual(self.statusline("--project", "busy"), "● 1\n")
         status = json.loads(self.statusline("--json"))
@@ -65,8 +67,8 @@ class StatusLine(DaemonCase):
         bar.wait(lambda line: line == "")
         session = Session(self.root)
         registry = Registry(self.root, session.session, self.process())
-        session.prompt("go on")
         registry.set_status("busy")
+        session.prompt("go on")
         bar.wait(lambda line: line == "● 1")
         registry.set_status("waiting", "input needed")
         bar.wait(lambda line: line == "⏸ 1")
@@ -143,7 +145,7 @@ class ProgramLine(DaemonCase):
         self.client = daemon.subscriber()
         own = self.waiting("/home/ada/own")
         self.waiting("/home/ada/web")
-        self.assert_line(self.status(own), OWN + r" · ⏸ web permission \d+s\n")
+        self.assert_line(self.status(own), OWN + r" · ⏸ web permission \d+[smh]\n")
 
     def test_a_daemon_that_does_not_answer_is_not_waited_for(self):
         daemon = self.start()
@@ -175,7 +177,7 @@ class ProgramLine(DaemonCase):
         read, write = os.pipe()
         os.close(read)
         done = subprocess.run([os.path.join(build(), "earshot"), "statusline", "--from", "claude-code", "--state", self.state], input=self.status("own"),
-                              text=True, stdout=write, stderr=subprocess.PIPE, env=clean_environment(self.home), timeout=60)
+                              text=True, stdout=write, stderr=subprocess.PIPE, env=clean_environment(self.home), timeout=deadline_s * 4)
         os.close(write)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
@@ -188,7 +190,7 @@ class ProgramLine(DaemonCase):
         setting = json.loads("{" + done.stdout[done.stdout.index('"statusLine":'):] + "}")["statusLine"]
         self.assertEqual(setting["type"], "command")
         run = lambda: subprocess.run(["/bin/sh", "-c", setting["command"]], input=self.status("own"), capture_output=True, text=True,
-                                     env=clean_environment(self.home), timeout=60)
+                                     env=clean_environment(self.home), timeout=deadline_s * 4)
         wait_for(lambda: re.fullmatch(OWN + "\n", run().stdout), "the session's line")
 
     def test_other_options_are_refused(self):

@@ -24,6 +24,7 @@ class Tail(DaemonCase):
         terminal.wait("fix the flaky test")
         registry = Registry(self.root, session.session, self.process())
         call = session.tool_call("Bash", {"command": "npm test", "description": "Run"})
+        terminal.wait(r"Bash +npm test")  # or the wait may be known without its call
         registry.set_status("waiting", "permission prompt")
         terminal.wait(r"(?i)needs you.*permission.*npm test")
         session.result(call, "ok")
@@ -39,6 +40,7 @@ class Tail(DaemonCase):
     def test_no_color_is_respected(self):
         self.start()
         terminal = self.terminal("tail", "--state", self.state, NO_COLOR="1")
+        terminal.wait_connected(self.root)
         Session(self.root).prompt("plainly")
         terminal.wait("plainly")
         self.assertNotRegex(terminal.read(), "\x1b\\[[0-9;]*m")
@@ -87,12 +89,12 @@ class Tail(DaemonCase):
     def test_tail_reconnects_after_a_restart_of_the_daemon(self):
         daemon = self.start()
         terminal = self.terminal("tail", "--state", self.state)
+        terminal.wait_connected(self.root)
         session = Session(self.root)
         session.prompt("before")
         terminal.wait("before")
-        port = daemon.port
         daemon.stop()
-        self.start(listen=f"127.0.0.1:{port}")
+        self.start_again(daemon)
         session.prompt("afterwards")
         terminal.wait("afterwards")
         terminal.stop()

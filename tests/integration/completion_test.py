@@ -83,11 +83,16 @@ class Completion(DaemonCase):
         shell = self.shell(name)
         for id in sorted(self.ids):
             with self.subTest(shell=name, id=id):
-                shell.type(f"earshot show {id[:2]}\t\r")
-                wait_for(lambda: os.path.exists(self.arguments), f"the command; the terminal shows\n{shell.plain()[-800:]}")
-                with open(self.arguments, "rb") as file:
-                    self.assertEqual(file.read().split(b"\0")[:-1], [b"show", id.encode()])
-                os.remove(self.arguments)
+                for _ in range(5):
+                    shell.type(f"earshot show {id[:2]}\t\r")
+                    wait_for(lambda: os.path.exists(self.arguments), f"the command; the terminal shows\n{shell.plain()[-800:]}")
+                    with open(self.arguments, "rb") as file:
+                        words = file.read().split(b"\0")[:-1]
+                    os.remove(self.arguments)
+                    if words != [b"show", id[:2].encode()]:
+                        break
+                    # Nothing was completed: a busy daemon does not answer in time.
+                self.assertEqual(words, [b"show", id.encode()])
         # The list of all ids, with their titles.
         shell.type("earshot show \t\t")
         shell.wait(r"(?s)a4.*b8=x")

@@ -8,7 +8,7 @@ import stat
 import websockets
 
 from support.endpoints import curl
-from support.harness import DaemonCase, Client, http, loop
+from support.harness import DaemonCase, Client, deadline_s, http, loop
 from support.transcripts import Session
 
 UPGRADE = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")
@@ -194,7 +194,7 @@ class Messages(DaemonCase):
         session.prompt("go")
 
         async def ping():
-            await asyncio.wait_for(await client.socket.ping(), 60)
+            await asyncio.wait_for(await client.socket.ping(), deadline_s * 4)
 
         for _ in range(50):
             session.append(*(session.record("assistant", {"role": "assistant", "id": f"m{n}", "model": "m", "content": [{"type": "text", "text": "x"}]})

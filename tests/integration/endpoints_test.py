@@ -5,12 +5,15 @@ import json
 import os
 import socket
 import stat
+import time
 
 import websockets
 
 from support.endpoints import EndpointCase, UnixClient, curl
 from support.harness import wait_for
 from support.transcripts import Session
+
+code_s = 60  # a one-time code is valid
 
 
 class UnixSocket(EndpointCase):
@@ -132,15 +135,15 @@ class EventStreamOverHttp(EndpointCase):
         self.wait_session(daemon, session)
         lines = self.event_stream(daemon, "?type=turn.*&project=*/api&snapshot=false")
         lines.wait(type="ready")
-        self.assertEqual([f["type"] for f in lines.frames], ["ready"])
+        self.assertEqual(lines.frames[0]["type"], "ready")  # no snapshot
         other.turn("not this")
         session.turn("this")
         lines.wait(type="turn.finished", session=session.session, turn=2)
-        self.assertEqual({f["type"] for f in lines.frames} - {"ready", "status", "session"}, {"turn.started", "turn.finished"})
+        self.assertEqual({f["type"] for f in lines.frames} - {"ready", "status", "session", "heartbeat", "bookmark"}, {"turn.started", "turn.finished"})
         self.assertEqual({f["session"] for f in lines.frames if f["type"].startswith("turn.")}, {session.session})
         states = self.event_stream(daemon, "?deliver=state&all=true")
-        states.wait(type="ready")
-        self.assertEqual({f["type"] for f in states.frames}, {"session", "ready"})
+        ready = states.wait(type="ready")
+        self.assertEqual({f["type"] for f in states.frames[: states.frames.index(ready) + 1]}, {"session", "ready"})
         for wrong in ("?typ=x", "?deliver=often", "?type=" + "x" * 300, "?all=maybe"):
             self.assertEqual(curl(daemon, "/v1/events" + wrong, unix=True)[0], 400, wrong)
 
@@ -174,7 +177,7 @@ class EventStreamOverHttp(EndpointCase):
         stalled.sendall(f"GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\nAuthorization: Bearer {daemon.token}\r\n\r\n".encode())
         wait_for(lambda: self.health(daemon)["connections"] == 3, "the client that does not read")
         session = Session(self.root)
-        for n in range(300):
+        for n in range(16):  # more than the kernel's buffers for that client, and less than those for the other one, however slow it is
             session.tool_call("Write", {"content": "x" * 3000})
         wait_for(lambda: self.health(daemon)["connections"] == 2, "the connection to close")
         self.assert_delivered(daemon, client, session.path)
@@ -204,11 +207,22 @@ class Tokens(EndpointCase):
 
     def test_a_code_is_refused_for_another_origin(self):
         daemon = self.start()
-        code = self.post(daemon, "/v1/codes", unix=True)[1]["code"]
-        self.assertEqual(self.post(daemon, "/v1/token", {"code": code}, False, False, "-H", "Origin: http://evil.example")[0], 403)
-        self.assertEqual(curl(daemon, "/v1/token", "-d", json.dumps({"code": code}), token=False)[0], 415)  # the content type of an HTML form
-        own = ("-H", f"Origin: http://127.0.0.1:{daemon.port}")
-        self.assertEqual(self.post(daemon, "/v1/token", {"code": code}, False, False, *own)[0], 200)
+
+        def used(code):
+            self.assertEqual(self.post(daemon, "/v1/token", {"code": code}, False, False, "-H", "Origin: http://evil.example")[0], 403)
+            self.assertEqual(curl(daemon, "/v1/token", "-d", json.dumps({"code": code}), token=False)[0], 415)  # the content type of an HTML form
+            own = ("-H", f"Origin: http://127.0.0.1:{daemon.port}")
+            return self.post(daemon, "/v1/token", {"code": code}, False, False, *own)
+
+        self.assertEqual(self.with_code(daemon, used)[0], 200)
+
+    def with_code(self, daemon, use):
+        """The result of use() with a one-time code; with another one if it took longer than a code is valid."""
+        while True:
+            begin = time.monotonic()
+            result = use(self.post(daemon, "/v1/codes", unix=True)[1]["code"])
+            if result[0] != 401 or time.monotonic() - begin < code_s:
+                return result
 
     def test_87_the_daemon_proves_that_it_has_the_token(self):
         daemon = self.start()

@@ -85,6 +85,7 @@ class Events(DaemonCase):
         daemon = self.start()
         session = Session(self.root)
         session.prompt("begin")
+        wait_for(lambda: self.snapshot(daemon), "the session")
         first = daemon.subscriber()
         stop = threading.Event()
 

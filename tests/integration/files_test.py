@@ -174,8 +174,8 @@ class Permissions(DaemonCase):
         os.chmod(sealed.path, 0o600)
         closed.prompt("readable again")
         sealed.prompt("readable too")
-        client.wait_frame(type="turn.started", prompt="readable again", deadline=60)
-        client.wait_frame(type="turn.started", prompt="readable too", deadline=60)
+        client.wait_frame(type="turn.started", prompt="readable again")
+        client.wait_frame(type="turn.started", prompt="readable too")
 
 
 class Opens:

@@ -96,15 +96,19 @@ class Hostile(EndpointCase):
         daemon = self.start()
         client = daemon.client()
         stream = "claude/" + os.path.relpath(one.path, os.path.join(self.root, "projects"))[:-len(".jsonl")]
+        client.socket.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)  # the history is longer
         client.subscribe(after=[stream + ":"], snapshot=False, wait=False)
-        pongs = 0
 
-        async def ping():
-            return await asyncio.wait_for(await client.socket.ping(), deadline_s * 4)
+        async def flood():
+            """Pings until the history is complete; returns how many were answered. On the loop's thread, so that a ping follows each pong."""
+            answered = seen = 0
+            while not any(frame["type"] == "bookmark" and frame["id"] == "a" for frame in client.frames[seen:]):
+                seen = len(client.frames)
+                await asyncio.wait_for(await client.socket.ping(), deadline_s * 4)
+                answered += 1
+            return answered
 
-        while not client.find(type="bookmark", id="a"):
-            loop.run(ping())
-            pongs += 1
+        pongs = loop.start(flood()).result(deadline_s * 8)
         self.assert_same_events(daemon.replay(one.path)[stream], client.event_texts()[stream], "the whole stream")
         self.assertGreater(client.count(), 7 * turns)
         self.assertGreater(pongs, 2)  # pongs that wait for the history: one before it and one after

@@ -10,7 +10,7 @@ import unittest
 
 import websockets
 
-from support.harness import http, loop, wait_for
+from support.harness import deadline_s, http, wait_for
 from support.transcripts import Session, SessionWithSiblingAgents
 from support.team import TeamCase
 
@@ -27,7 +27,7 @@ class KeepAliveConnection:
     """A connection for several requests."""
 
     def __init__(self, port):
-        self.port, self.socket = port, socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.port, self.socket = port, socket.create_connection(("127.0.0.1", port), timeout=deadline_s * 4)
         self.file = self.socket.makefile("rb")
 
     def request(self, line, token=None, body=b"", **headers):
@@ -92,8 +92,8 @@ class Users(TeamCase):
                 for name in (missing, stream):
                     seen = hub.client(token=TOKEN)
                     seen.subscribe(id="a", snapshot=False, after=[f"{name}:{cursor}"])
-                    seen.wait_frame(type="bookmark", id="a", complete=True)
-                    replies.append([text.replace(name, "NAME") for text in seen.raw if '"welcome"' not in text])
+                    end = seen.frames.index(seen.wait_frame(type="bookmark", id="a", complete=True))
+                    replies.append([text.replace(name, "NAME") for text in seen.raw[:end + 1] if '"welcome"' not in text])
                     self.assert_not_sent(seen, "secret", '"session":')
                 self.assertEqual(*replies)
 
@@ -148,7 +148,7 @@ class Users(TeamCase):
 
     def test_the_event_stream_over_http_applies_the_same_limits(self):
         hub, stream, end = self.hub_with_bob()
-        with socket.create_connection(("127.0.0.1", hub.port), timeout=60) as connection:
+        with socket.create_connection(("127.0.0.1", hub.port), timeout=deadline_s * 4) as connection:
             connection.sendall(f"GET /v1/events?snapshot=false&after={stream.replace('=', '%3D')}:{FOREIGN_CURSOR} HTTP/1.1\r\nHost: 127.0.0.1:{hub.port}\r\n"
                                f"Authorization: Bearer {TOKEN}\r\n\r\n".encode())
             got = b""
@@ -267,7 +267,7 @@ class Users(TeamCase):
         self.assert_hub_complete(hub)
         with socket.socket() as slow:
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            slow.settimeout(60)
+            slow.settimeout(deadline_s * 4)
             slow.connect(("127.0.0.1", hub.port))
             slow.sendall(f"GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1:{hub.port}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
             owner = hub.subscriber(filter={"type": ["turn.finished"]})  # which keeps up with so small a log
@@ -275,7 +275,7 @@ class Users(TeamCase):
                 one.reply("x" * 4000)
                 other.reply("secret" * 600)
             one.turn("the end of hers"), other.turn("the end of the secret")
-            owner.wait(lambda: all(owner.find(type="turn.finished", host=host, turn=3) for host in ("ada", "bob")), "the last turns", 60)
+            owner.wait(lambda: all(owner.find(type="turn.finished", host=host, turn=3) for host in ("ada", "bob")), "the last turns")
             os.unlink(other.path)
             owner.wait_frame(type="stream.removed")
             got = b""
@@ -300,7 +300,7 @@ class Users(TeamCase):
         missing = hashlib.sha256(b"").hexdigest()
         config = self.write("fails.toml", f'[hub]\nurl = "{self.nats.url}"\n[hub.users.ada]\ntoken_sha256 = "{missing}"\n')
         daemon = self.start("--config", config, roots=[], state=os.path.join(self.home, "fails"), ready=False)
-        self.assertEqual(daemon.process.wait(60), 2)
+        self.assertEqual(daemon.wait_exit(), 2)
         wait_for(lambda: b"the SHA-256 of nothing" in daemon.stderr(), "the reason", give_up=lambda: None)
 
     def test_each_request_of_a_connection_is_authenticated_separately(self):
@@ -412,21 +412,18 @@ class Users(TeamCase):
         empty = hub.client(bearer=False)
         empty.send(type="hello")
         expect("anonymous from HERE requests /v1/ws and receives nothing", "anonymous from HERE requests hello and receives nothing: the token is wrong")
-        never = hub.client(bearer=False)
-        self.assertEqual(never.wait_closed(), 4501)
-        expect("anonymous from HERE requests /v1/ws and receives nothing")
         hub.client(token=TOKEN)
         expect("ada from HERE requests /v1/ws and receives full")
         with self.assertRaises(websockets.InvalidStatusCode):
             hub.client(token="wrong")
         expect("anonymous from HERE requests /v1/ws and receives nothing: the token is wrong")
-        connection = self.connection(hub)
-        code = json.loads(connection.request("POST /v1/codes", hub.token)[1])["code"]
-        expect("the owner from HERE requests /v1/codes and receives a one-time code")
         browser = self.connection(hub)
-        body = json.dumps({"code": code}).encode()
         self.assertEqual(browser.request("GET /")[0], 200)
         expect("anonymous from HERE requests / and receives nothing")
+        connection = self.connection(hub)
+        code = json.loads(connection.request("POST /v1/codes", hub.token)[1])["code"]  # valid for a minute
+        expect("the owner from HERE requests /v1/codes and receives a one-time code")
+        body = json.dumps({"code": code}).encode()
         self.assertEqual(browser.request("POST /v1/token", body=body, Content_Type="application/json")[0], 200)
         expect("the bearer of a one-time code from HERE requests /v1/token and receives a page token")
         self.assertEqual(browser.request("POST /v1/token", body=body, Content_Type="application/json")[0], 401)
@@ -435,6 +432,13 @@ class Users(TeamCase):
         for secret in (TOKEN, hub.token, code):
             self.assertNotIn(secret, stderr)
         self.assertNotIn("?", "".join(self.audit_lines(hub)))
+
+    def test_a_connection_without_a_hello_is_audited(self):
+        self.nats = self.broker()
+        hub = self.hub(self.nats, more=user("ada", hosts=["ada"]), top='log_level = "error"\n[limits]\nhello = "1s"\n')
+        never = hub.client(bearer=False)
+        self.assertEqual(never.wait_closed(), 4501)
+        wait_for(lambda: self.audit_lines(hub) == ["anonymous from HERE requests /v1/ws and receives nothing"], "the line", give_up=hub.exit_reason)
 
     def test_without_users_or_without_a_log_there_is_no_audit(self):
         self.nats = self.broker()

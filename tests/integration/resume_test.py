@@ -88,7 +88,7 @@ class Resume(HttpCase):
         self.assertEqual([f["turn"] for f in again.all(type="turn.started")], [3])
 
     def test_a_rewritten_file_gives_reset_then_its_session_then_new_events(self):
-        one = session(self)
+        one = self.held_open(session(self))
         one.turn("first")
         daemon = self.start()
         client = daemon.client()
@@ -106,8 +106,8 @@ class Resume(HttpCase):
         daemon = self.start()
         client = daemon.client()
         client.subscribe(after=cursor_text)
-        client.wait_frame(type="bookmark", id="a", complete=True)
-        kinds = [f["type"] for f in client.frames]
+        end = client.frames.index(client.wait_frame(type="bookmark", id="a", complete=True))
+        kinds = [f["type"] for f in client.frames[:end + 1]]
         self.assertEqual(kinds, ["welcome", "session", "ready", "reset", "session", "bookmark"])
         reset = client.find(type="reset")
         self.assertEqual((reset["reason"], reset["id"], reset["host"]), ("rewritten", "a", "testhost"))
@@ -192,7 +192,7 @@ class Resume(HttpCase):
         quiet.turn("after all that")
         slow.wait(lambda: [f for f in slow.all(type="turn.started") if f.get("prompt") == "after all that"], "the live events")
         after = slow.frames[slow.frames.index(slow.find(type="lagged")):]
-        self.assertEqual([f["session"] for f in after if f["type"] == "session"][:1], [one.session])
+        self.assertIn(one.session, [f["session"] for f in after if f["type"] == "session"])  # others may have ended meanwhile
         self.assertLess(slow.count(), sum(len(lines) for lines in daemon.replay(self.root).values()))
 
     def test_a_lagging_client_with_catch_up_loses_nothing(self):

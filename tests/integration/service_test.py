@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-from support.harness import DaemonCase, build, clean_environment
+from support.harness import DaemonCase, build, clean_environment, deadline_s
 from support.transcripts import Session
 
 SYSTEMCTL = """#!/bin/sh
@@ -36,7 +36,7 @@ class Service(unittest.TestCase):
 
     def earshotd(self, *args, code=0, cwd=None, **variables):
         path = f"{self.bin}:/usr/bin:/bin" if os.path.exists(os.path.join(self.bin, "systemctl")) else self.bin
-        done = subprocess.run([os.path.join(build(), "earshotd"), *args], capture_output=True, text=True, timeout=60, cwd=cwd or self.home,
+        done = subprocess.run([os.path.join(build(), "earshotd"), *args], capture_output=True, text=True, timeout=deadline_s * 4, cwd=cwd or self.home,
                               stdin=subprocess.DEVNULL, env={**clean_environment(self.home), "PATH": path, **variables})
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout if code != 2 else done.stderr + done.stdout

@@ -97,10 +97,11 @@ class Status(DaemonCase):
     def test_another_pid_namespace_is_unknown_and_never_ended(self):
         self.begin()
         session = Session(self.root)
-        session.turn("go")
         registry = Registry(self.root, session.session, self.process())
         registry.fields["pidDomain"] = "linux:0123456789abcdef0123456789abcdef:pid:[4026531999]"
-        registry.set_status("busy")
+        registry.set_status("busy")  # before the first line: without an entry the session would end
+        session.turn("go")
+        self.client.wait_frame(type="turn.finished", session=session.session)
         self.wait_status(session, "unknown")
         self.assertEqual(self.client.all(type="status", session=session.session, state="ended"), [])
 
@@ -127,7 +128,7 @@ class Status(DaemonCase):
 
     def test_without_a_registry_the_status_comes_from_the_transcript(self):
         self.begin()
-        session = Session(self.root)
+        session = self.held_open(Session(self.root))
         session.prompt("go")
         self.wait_status(session, "working", source="transcript")
         session.reply("Done.", stop_reason="end_turn")
@@ -149,12 +150,12 @@ class Status(DaemonCase):
                 self.daemon.stop()
                 self.begin()
             self.client.wait(lambda: all(self.state_of(session) == ("ended", "process") for session in (working, idle)),
-                             "the end of both sessions", deadline=60)
+                             "the end of both sessions")
         working.prompt("resumed elsewhere")
         self.wait_status(working, "working", source="transcript")
 
     def state_of(self, session):
-        frame = next(f for f in self.daemon.client().subscribe() if f["session"] == session.session)
+        frame = next(f for f in self.snapshot(self.daemon) if f["session"] == session.session)
         return frame["status"]["state"], frame["status"]["source"]
 
     def test_104_the_registry_names_the_project_before_the_first_line(self):
@@ -172,14 +173,15 @@ class Status(DaemonCase):
         session.prompt("go")
         Registry(self.root, session.session, self.process()).set_status("waiting", "permission prompt")
         self.wait_status(session, "waiting")
-        frame = self.daemon.client().subscribe()[0]
+        self.client.wait_frame(type="turn.started")
+        frame = self.snapshot(self.daemon)[0]
         self.assertEqual((frame["status"]["state"], frame["status"]["reason"]), ("waiting", "permission"))
         self.assertEqual((frame["project"], frame["turn"]["number"], frame["turn"]["open"]), ("/home/ada/api", 1, True))
 
 
 class TodoLists(DaemonCase):
     def todos_of(self, daemon, session):
-        frames = [f for f in daemon.client().subscribe() if f["session"] == session.session]
+        frames = [f for f in self.snapshot(daemon) if f["session"] == session.session]
         return [(t["content"], t["status"]) for t in frames[0].get("todos", [])] if frames else None
 
     def test_a_todo_file_appears_in_the_session_frame(self):
@@ -233,7 +235,7 @@ class Subagents(DaemonCase):
         client.wait(lambda: [f for f in client.all(type="tool.invoked", session=session.session) if f["tool"] == "Read" and "agent" in f], "the agent's call")
 
         def frame():
-            return next((f for f in daemon.client().subscribe() if f["session"] == session.session and any(set(members) <= set(a) for a in f["agents"])), None)
+            return next((f for f in self.snapshot(daemon) if f["session"] == session.session and any(set(members) <= set(a) for a in f["agents"])), None)
 
         return daemon, call, agent, client.wait(frame, "a session frame with the agent")
 

@@ -1,5 +1,5 @@
 """What a subscription can request: recent events, new streams from their first event, each event once; and heartbeats."""
-from support.harness import DaemonCase
+from support.harness import DaemonCase, wait_for
 from support.transcripts import Session
 
 
@@ -47,8 +47,7 @@ class Since(SubscriptionCase):
 class NewStreams(SubscriptionCase):
     def test_the_streams_of_the_snapshot_are_sent_from_their_first_event(self):
         self.session.turn("before")
-        first = self.daemon.client()
-        first.wait(lambda: first.subscribe(id=f"p{len(first.frames)}"), "the session")
+        wait_for(lambda: self.snapshot(self.daemon), "the session")
         client = self.daemon.client()
         client.subscribe(id="n", new_streams="beginning")
         client.wait_frame(type="bookmark", id="n")

@@ -13,7 +13,7 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("EARSHOT_BUILD") or os.path.join(TOP, "build", "release")
 HOSTS = ("ada", "grace", "linus")
-seconds_max = 30  # for a process to start
+seconds_max = 240  # for a process to start
 
 
 def free_port():
@@ -39,7 +39,7 @@ def wait(condition, what, process):
 
 def answers(port):
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1):
+        with socket.create_connection(("127.0.0.1", port), timeout=seconds_max):
             return True
     except OSError:
         return False
@@ -105,7 +105,7 @@ def main():
             process.terminate()
         for process in processes:
             try:
-                process.wait(10)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
         shutil.rmtree(home, ignore_errors=True)

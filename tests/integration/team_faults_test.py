@@ -18,6 +18,8 @@ from support.team import TeamCase, subject_token
 
 CLOCK = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), None)
 
+faults_s = 300  # for the events that the writers wrote on a slow machine
+
 
 class Writers:
     """Sessions that keep writing in the background."""
@@ -28,11 +30,11 @@ class Writers:
         self.thread.start()
 
     def write(self):
-        while self.running and self.turns < 3000:
+        while self.running:
             for one in self.sessions:
                 one.turn(f"turn {self.turns}")
             self.turns += 1
-            time.sleep(0.01)
+            time.sleep(0.01 + self.turns / 10_000)  # ever slower: a slow test leaves no mountain of events
 
     def more(self, turns=5):
         target = self.turns + turns
@@ -59,10 +61,10 @@ class Faults(TeamCase):
             broker.kill()
             writers.more()
             broker.start()
-            self.wait_team(hub, open=1, deadline=40)
+            self.wait_team(hub, open=1, deadline=faults_s)
             writers.more()
         writers.stop()
-        self.assert_hub_serves(hub, self.assert_hub_complete(hub, deadline=60))
+        self.assert_hub_serves(hub, self.assert_hub_complete(hub, deadline=faults_s))
 
     def test_a_paused_broker_does_not_delay_local_clients(self):
         broker, hub, writers = self.team(hosts=1)
@@ -71,23 +73,23 @@ class Faults(TeamCase):
         local = daemon.subscriber()
         before = local.count()
         local.wait(lambda: local.count() > before + 200, "local events")
-        wait_for(lambda: self.health(daemon)["team"]["open"] == 0, "the publisher to drop the connection", 40)
+        wait_for(lambda: self.health(daemon)["team"]["open"] == 0, "the publisher to drop the connection")
         broker.resume()
         writers.more()
         writers.stop()
-        self.assert_hub_complete(hub, deadline=60)
+        self.assert_hub_complete(hub, deadline=faults_s)
 
     def test_a_wiped_store(self):
         broker, hub, writers = self.team()
         broker.wipe()
         writers.more()
-        self.wait_team(hub, opened=2, deadline=40)
+        self.wait_team(hub, opened=2, deadline=faults_s)
         broker.wipe()
         writers.stop()
-        self.assert_hub_complete(hub, deadline=60)
+        self.assert_hub_complete(hub, deadline=faults_s)
         # A hub that starts now receives everything from the new store.
         other = self.hub(broker, name="other", more='durable = "other"')
-        self.assert_hub_complete(other, deadline=60)
+        self.assert_hub_complete(other, deadline=faults_s)
 
     def test_a_killed_host(self):
         broker, hub, writers = self.team()
@@ -98,7 +100,7 @@ class Faults(TeamCase):
             self.hosts["host0"] = self.host("host0", broker)
             writers.more()
         writers.stop()
-        self.assert_hub_complete(hub, deadline=60)
+        self.assert_hub_complete(hub, deadline=faults_s)
 
     def test_a_killed_hub(self):
         broker, hub, writers = self.team()
@@ -109,7 +111,7 @@ class Faults(TeamCase):
             hub = self.hub(broker)
             writers.more()
         writers.stop()
-        self.assert_hub_serves(hub, self.assert_hub_complete(hub, deadline=60))
+        self.assert_hub_serves(hub, self.assert_hub_complete(hub, deadline=faults_s))
 
     def test_a_paused_hub(self):
         broker, hub, writers = self.team()
@@ -117,7 +119,7 @@ class Faults(TeamCase):
         writers.more(20)
         hub.process.send_signal(signal.SIGCONT)
         writers.stop()
-        self.assert_hub_complete(hub, deadline=60)
+        self.assert_hub_complete(hub, deadline=faults_s)
 
     def test_a_hub_whose_files_are_deleted(self):
         broker, hub, writers = self.team()
@@ -125,7 +127,7 @@ class Faults(TeamCase):
         self.assert_hub_complete(hub)
         hub.stop()
         shutil.rmtree(os.path.dirname(hub.files))
-        self.assert_hub_complete(self.hub(broker), deadline=60)
+        self.assert_hub_complete(self.hub(broker), deadline=faults_s)
 
     def test_a_line_that_a_crash_left_incomplete(self):
         broker, hub, writers = self.team()
@@ -156,7 +158,7 @@ class Faults(TeamCase):
             hub = self.hub(broker)
             writers.more()
         writers.stop()
-        self.assert_hub_complete(hub, deadline=90)
+        self.assert_hub_complete(hub, deadline=faults_s)
 
     def test_two_daemons_with_one_host_name(self):
         broker = self.broker()
@@ -179,7 +181,7 @@ class Faults(TeamCase):
         first.stop()
         second = self.host("twin", broker, root=os.path.join(self.home, "second", "claude"), state=os.path.join(self.home, "second", "state"))
         self.session(second).turn("second")
-        wait_for(lambda: self.health(second)["team"]["open"] == 1, "the host name to be released", 40)
+        wait_for(lambda: self.health(second)["team"]["open"] == 1, "the host name to be released")
         wait_for(lambda: sum(map(len, self.hub_events(hub).values())) > len(sum(self.published().values(), [])), "both hosts' events")
 
     def test_more_hosts_than_the_limit(self):
@@ -271,7 +273,7 @@ class Faults(TeamCase):
         wait_for(lambda: any(h["name"] == "eve" and h["online"] for h in self.health(hub)["hosts"]), "eve to be online")
         sessions = 15_000
         eve.publish_all(status(n) for n in range(sessions))
-        client.wait_frame(type="status", session=f"s{sessions - 1}@eve", deadline=60)
+        client.wait_frame(type="status", session=f"s{sessions - 1}@eve")
         wait_for(lambda: self.live_sessions(hub) <= 2100, "the hub to forget sessions", give_up=hub.exit_reason)
         # Long names.
         long = "claude/p/" + "n" * 10_000
@@ -300,10 +302,19 @@ class Faults(TeamCase):
         fresh = [self.hub(broker, name="fresh", more='durable = "fresh"'), self.host("bob", broker)]
         one.turn("while the broker is paused")
         for daemon in (*fresh, hub, ada):
-            begin = time.monotonic()
-            daemon.process.send_signal(signal.SIGTERM)
-            daemon.wait_exit()
-            self.assertLess(time.monotonic() - begin, 8)  # 2 s, and what a busy machine adds
+            alone = self.start(state=os.path.join(self.home, "alone"))  # shows what a busy machine adds
+            begin, took = time.monotonic(), {}
+            for each in (alone, daemon):
+                each.process.send_signal(signal.SIGTERM)
+
+            def stopped():
+                for each in (alone, daemon):
+                    if each not in took and each.exit_reason():
+                        took[each] = time.monotonic() - begin
+                return len(took) == 2
+
+            wait_for(stopped, "both to stop")
+            self.assertLess(took[daemon], 8 + 10 * took[alone])  # 2 s alone
 
     def test_a_simulated_team_loses_no_events(self):
         """A small run of the load in protocol/TEAM.md."""
@@ -347,23 +358,22 @@ class Faults(TeamCase):
         for one in sessions:
             one.turn("first")
         self.assert_hub_serves(hub, self.assert_hub_complete(hub))
-        hosts = wait_for(lambda: len(all := self.health(hub)["hosts"]) == 2 and all, "both hosts")
+        hosts = wait_for(lambda: len(all := self.health(hub)["hosts"]) == 2 and [host["online"] for host in all] == [True, True] and all, "both hosts")
         for host in hosts:  # measured by the broker's clock
-            self.assertTrue(host["online"])
             last_seen = datetime.datetime.fromisoformat(host["last_seen"].replace("Z", "+00:00"))
             self.assertLess(abs((datetime.datetime.now(datetime.timezone.utc) - last_seen).days), 1)
         broker.kill()
         for one in sessions:
             one.turn("second")
         broker.start()
-        self.assert_hub_complete(hub, deadline=60)
+        self.assert_hub_complete(hub, deadline=faults_s)
 
     def test_the_documented_permissions_let_a_host_publish_only_as_itself(self):
         with open(os.path.join(TOP, "protocol", "TEAM.md")) as page:
             shown = page.read()
         lists = re.search(r"RELAY_DEV7: \{\n(.*?)\n  \}\n", shown, re.DOTALL)[1]
         users = "".join(f'{{ user: {name}, password: secret, permissions: {{ {lists.replace("dev7", name)} }} }}\n' for name in ("ada", "bob"))
-        broker = self.broker(authorization=f"authorization {{ users: [ {users} {{ user: hub, password: secret }} ] }}")
+        broker = self.broker(authorization=f"authorization {{ timeout: 120, users: [ {users} {{ user: hub, password: secret }} ] }}")
 
         def url(name):
             return broker.url.replace("//", f"//{name}:secret@")
@@ -420,12 +430,12 @@ class Faults(TeamCase):
         self.addCleanup(writers.stop)
         self.wait_team(hub, appended=20)
         ip("link", "set", outside, "down")
-        wait_for(lambda: self.health(self.hosts["host0"])["team"]["open"] == 0, "the publisher to notice", 60)
+        wait_for(lambda: self.health(self.hosts["host0"])["team"]["open"] == 0, "the publisher to notice")
         writers.more()
         ip("link", "set", outside, "up")
         writers.more()
         writers.stop()
-        self.assert_hub_complete(hub, deadline=60)
+        self.assert_hub_complete(hub, deadline=faults_s)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,14 @@ CWD = "/home/ada/lamp"
 class Rollout:
     """A session of Codex CLI, or a subagent of one."""
 
-    def __init__(self, root, parent=None):
+    process_name = "codex"
+
+    def __init__(self, case, root, parent=None):
         self.id, self.parent, self.calls = str(uuid.uuid4()), parent, 0
         self.session = parent.session if parent else self.id
         self.path = os.path.join(root, f"sessions/2026/03/14/rollout-2026-03-14T09-26-50-{self.id}.jsonl")
         subagent = {"thread_source": "subagent", "source": {"subagent": "spawn"}, "parent_thread_id": parent.id, "agent_role": "explorer"} if parent else {"source": "cli"}
+        case.held_open(self)
         self.add("session_meta", session_id=self.session, id=self.id, cwd=CWD, cli_version="0.169.0", originator="codex-tui", history_mode="paginated", **subagent)
 
     def add(self, kind, **payload):
@@ -57,9 +60,9 @@ class Programs(TeamCase):
         return self.host("ada", self.nats, args=("--root", f"codex:codex={self.codex}"), **given)
 
     def a_session_with_a_subagent(self):
-        main = Rollout(self.codex)
+        main = Rollout(self, self.codex)
         main.start_turn("Look at the lamp")
-        agent = Rollout(self.codex, main)
+        agent = Rollout(self, self.codex, main)
         agent.start_turn("Look at the wiring")
         agent.usage(12.5)
         agent.finish_turn("One fuse.")
@@ -105,6 +108,7 @@ class Programs(TeamCase):
         codex_only = self.hub_daemon.subscriber(filter={"program": ["codex"]})
         codex_only.wait_frame(type="ready")
         self.assert_is_shown(codex_only, main, agent)
+        live.wait(lambda: (statuses := live.all(type="status", session=name)) and statuses[-1]["state"] == "idle", "the status, which arrives by its own way")
         table = earshot("ls", "--state", self.hub_daemon.state, home=self.home).stdout
         self.assertRegex(table, r"^STATUS +PROGRAM +SESSION")
         self.assertRegex(table, rf"(?m)^\S+ idle(?:, unseen)? +codex +{main.session[:8]} +lamp ")

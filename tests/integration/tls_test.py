@@ -71,7 +71,7 @@ class Tls(EndpointCase):
         session.prompt("go")
 
         async def ping():
-            await asyncio.wait_for(await client.socket.ping(), 60)
+            await asyncio.wait_for(await client.socket.ping(), deadline_s * 4)
 
         for _ in range(20):  # 15 MB: less than the live log holds, however slow the client is
             for _ in range(40):
@@ -94,7 +94,7 @@ class Tls(EndpointCase):
             pass  # a status may arrive first
         daemon.stop()
         self.assertIn(b'"turn.started"', stream.stdout.read())
-        self.assertEqual(stream.wait(deadline_s), 0)
+        self.assertEqual(stream.wait(deadline_s * 4), 0)
 
     def test_only_configured_host_names_are_accepted(self):
         daemon = self.encrypted('remote_view = "full"\nnames = ["dev7.example"]\n')

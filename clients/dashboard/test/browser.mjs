@@ -12,7 +12,10 @@ const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-ru
 // Files injected by the test have no network address, so that Chromium would block their requests to loopback.
 const injected_flags = process.env.EARSHOT_PAGE_FROM ? ["--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets"] : [];
 
-export const launch = () => chromium.launch({ executablePath, headless: true, args: [...flags, ...injected_flags] });
+const timeout_ms = 120_000; // of each wait: a page on a machine that also compiles can be slow
+const code_ms = 60_000; // how long a one-time code is valid
+
+export const launch = () => chromium.launch({ executablePath, headless: true, args: [...flags, ...injected_flags], timeout: timeout_ms });
 
 /** Sends a request to the daemon's Unix socket. Returns status and body. */
 export function post(daemon, path) {
@@ -30,9 +33,23 @@ export function post(daemon, path) {
 /** Returns the URL that `earshot open` would print. */
 export const signInUrl = async (daemon) => JSON.parse((await post(daemon, "/v1/codes")).body).url;
 
+/** Opens the page with a one-time code, and with another one if the machine was too slow for the first. Returns the URL. */
+export async function signIn(page, daemon, errors = []) {
+  for (let tries = 1; ; tries++) {
+    const created_ms = Date.now();
+    const url = await signInUrl(daemon);
+    const [exchange] = await Promise.all([page.waitForRequest("**/v1/token"), page.goto(url)]);
+    const response = await exchange.response();
+    if (response?.status() === 401 && Date.now() - created_ms > code_ms) continue;
+    if (tries > 1) errors.length = 0; // the refusals
+    return url;
+  }
+}
+
 /** Opens an empty tab. EARSHOT_PAGE_FROM=DIRECTORY serves the page's files from there, with the daemon's headers. */
 export async function openTab(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  context.setDefaultTimeout(timeout_ms);
   const page = await context.newPage();
   const errors = [];
   page.on("console", (message) => message.type() === "error" && errors.push(message.text()));

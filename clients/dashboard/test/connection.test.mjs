@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Transcript } from "../../sdk/dist/test/harness.js";
-import { post, signInUrl } from "./browser.mjs";
+import { post, signIn } from "./browser.mjs";
 import { withBrowser } from "./harness.mjs";
 import { ScriptedSession, registerProcess } from "./fixtures.mjs";
 
@@ -63,7 +63,7 @@ withBrowser("connection and notifications", (env) => {
     if (await try_now.isVisible()) await try_now.click({ timeout: 1000 }).catch(() => {}); // it may have reconnected already
     await env.waitForState(page, "The token is no longer valid.");
     assert.equal(await page.evaluate(() => sessionStorage.length), 0);
-    await page.goto(await signInUrl(env.daemon));
+    await signIn(page, env.daemon);
     await env.waitForState(page, "Live.");
     await page.locator("#sessions .title", { hasText: "created meanwhile" }).waitFor();
   });
@@ -105,13 +105,12 @@ withBrowser("connection and notifications", (env) => {
 
   test("without a token, with a used link and after a token rotation the page explains how to sign in", async () => {
     await env.daemon.start();
-    const url = await signInUrl(env.daemon);
     const { page } = await env.openPage({}, `http://127.0.0.1:${env.daemon.port}/`);
     await env.waitForState(page, "Not signed in");
     await page.locator("#help code", { hasText: "earshot open" }).waitFor();
-    const first = await env.openPage({}, url);
+    const first = await env.openPage();
     await env.waitForState(first.page, "Live.");
-    const second = await env.openPage({}, url);
+    const second = await env.openPage({}, first.url);
     await env.waitForState(second.page, "already used");
     await second.page.locator("#help code", { hasText: "earshot open" }).waitFor();
     assert.equal(new URL(second.page.url()).hash, "");
@@ -119,7 +118,7 @@ withBrowser("connection and notifications", (env) => {
     await env.waitForState(first.page, "The token is no longer valid.");
     await first.page.locator("#help code", { hasText: "earshot open" }).waitFor();
     assert.equal(await first.page.evaluate(() => sessionStorage.length), 0);
-    await first.page.goto(await signInUrl(env.daemon));
+    await signIn(first.page, env.daemon);
     await env.waitForState(first.page, "Live.");
   });
 
@@ -154,8 +153,9 @@ withBrowser("connection and notifications", (env) => {
     }));
     await env.waitForState(page, "Live.");
     await page.locator("#sessions .title", { hasText: "hello" }).waitFor();
+    await recordStates(page);
     page_socket.send(JSON.stringify({ type: "lagged", id: "a" }));
-    await env.waitForState(page, "This page fell behind and skipped some events.");
+    await page.waitForFunction(() => window.states.some((text) => text.includes("This page fell behind and skipped some events.")));
     page_socket.send(JSON.stringify({ type: "error", id: "a", code: "limit", message: "too many subscriptions", retry: false }));
     await env.waitForState(page, "The daemon rejected the request: too many subscriptions");
     await page.getByRole("button", { name: "Try now" }).click();

@@ -3,16 +3,16 @@ import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { appendFileSync, mkdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { Transcript } from "../../sdk/dist/test/harness.js";
+import { Transcript, holdOpen } from "../../sdk/dist/test/harness.js";
 
 let call = 0;
 
-/** A session with a manual clock: `minutes` before now. */
+/** A session with a manual clock: `minutes` before now. With another `now`, its times do not depend on how long the writing takes. */
 export class ScriptedSession extends Transcript {
-  constructor(root, cwd) {
+  constructor(root, cwd, now = Date.now) {
     super(root, cwd);
     this.minutes = 0;
-    this.clock = () => new Date(Date.now() - this.minutes * 60_000);
+    this.clock = () => new Date(now() - this.minutes * 60_000);
   }
 
   at(minutes) {
@@ -74,6 +74,7 @@ export class Rollout {
     this.path = join(folder, `rollout-2026-03-14T09-26-50-${this.id}.jsonl`);
     this.append("session_meta", { session_id: this.session, id: this.id, cwd, cli_version: "0.169.0", originator: "codex-tui", history_mode: "paginated", git: { branch: "main" },
       source: parent ? { subagent: "spawn" } : "cli", ...(parent && { thread_source: "subagent", parent_thread_id: parent.id, agent_role: agent_type }) });
+    holdOpen("codex", root, this.path);
   }
 
   append(type, payload) {
@@ -136,7 +137,9 @@ export function piSession(root, cwd, prompt, answer, minutes = 0) {
     message("e002", 8, { role: "assistant", content: [{ type: "text", text: answer }], provider: "acme", model: "acme-1", stopReason: "stop",
       usage: { input: 4100, output: 220, cacheRead: 0, cacheWrite: 0, totalTokens: 4320, cost: { total: 0.012 } } }),
   ];
-  writeFileSync(join(folder, `2026-03-14T09-26-50-101Z_${session}.jsonl`), lines.map((line) => JSON.stringify(line) + "\n").join(""));
+  const path = join(folder, `2026-03-14T09-26-50-101Z_${session}.jsonl`);
+  writeFileSync(path, lines.map((line) => JSON.stringify(line) + "\n").join(""));
+  holdOpen("pi", root, path);
   return session;
 }
 
@@ -172,7 +175,7 @@ export function otherPrograms(home) {
 
 /** Claude Code's registry entry of a live process, sessions/<pid>.json. Returns functions that set its status and stop the process. */
 export function registerProcess(root, transcript, cwd) {
-  const process_ = spawn("sleep", ["600"], { stdio: "ignore" });
+  const process_ = spawn("cat", [], { stdio: ["pipe", "ignore", "ignore"] }); // as long as the test runs
   const stat = readFileSync(`/proc/${process_.pid}/stat`, "utf8");
   const start_time = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
   let machine = "";
@@ -211,18 +214,20 @@ export function writeModels(home) {
 /** Writes eleven sessions: two waiting, three working, six finished. Returns those that tests refer to, and the processes to stop. */
 export function exampleSessions(root) {
   const processes = [];
+  const start_ms = Date.now();
+  const now = () => start_ms;
   writeModels(dirname(root));
   const api = "/home/ada/lighthouse-api";
   const web = "/home/ada/harbour-web";
   const infra = "/home/ada/infra";
 
-  const long = new ScriptedSession(root, api).at(62).setContext(18_000).addPrompt("The fog signal sounds every 20 s. It should be 30 s: find out why, and fix it with a test.");
+  const long = new ScriptedSession(root, api, now).at(62).setContext(18_000).addPrompt("The fog signal sounds every 20 s. It should be 30 s: find out why, and fix it with a test.");
   long.runTool("Grep", { pattern: "interval_s", path: `${api}/src` }, 4, "src/horn.cpp:41: interval_s = 30\nsrc/override.cpp:12: interval_s = 20");
   long.setContext(31_000).runTool("Read", { file_path: `${api}/src/override.cpp` }, 2, "namespace horn {\n  // set for the regatta of 2024\n  int interval_s = 20;\n}");
   long.setTodos(["Find where the interval is set", "completed"], ["Fix the override", "in_progress"], ["Test with a fake clock", "pending"], ["Notify the keepers", "pending"]);
   const agent = long.startTool("Agent", { description: "List every timer", prompt: "List every timer in src/signal.", subagent_type: "Explore" });
   const subagent = Object.assign(long.subagent("a4c19e77", agent, "List every timer"), { minutes: long.minutes });
-  subagent.clock = () => new Date(Date.now() - subagent.minutes * 60_000);
+  subagent.clock = () => new Date(now() - subagent.minutes * 60_000);
   subagent.append(subagent.prompt("List every timer in src/signal."));
   for (const [name, input] of [["Glob", { pattern: "src/signal/**" }], ["Read", { file_path: `${api}/src/signal/lamp.cpp` }], ["Grep", { pattern: "timer" }]]) {
     subagent.append(subagent.toolCall(`toolu_i${++call}`, name, input));
@@ -253,19 +258,19 @@ export function exampleSessions(root) {
   waiting.setStatus("waiting", "permission prompt");
   processes.push(waiting);
 
-  const question = new ScriptedSession(root, web).at(9).setContext(52_000).addPrompt("Add a tide table to the harbour page.");
+  const question = new ScriptedSession(root, web, now).at(9).setContext(52_000).addPrompt("Add a tide table to the harbour page.");
   question.runTool("Read", { file_path: `${web}/src/Harbour.tsx` }, 2);
   question.at(3.5).startTool("AskUserQuestion", { questions: [{ question: "Which source should the tide table use?", header: "Source", options: [{ label: "Hydrographic office", description: "official" }, { label: "A CSV of ours", description: "offline" }], multiSelect: false }] });
 
-  const tool = new ScriptedSession(root, web).at(6).setContext(12_000).addPrompt("Make the chart zoom smoothly on a phone.");
+  const tool = new ScriptedSession(root, web, now).at(6).setContext(12_000).addPrompt("Make the chart zoom smoothly on a phone.");
   tool.setTodos(["Measure", "completed"], ["Pinch gestures", "completed"], ["Inertia", "in_progress"]);
   tool.setContext(21_000).runTool("Read", { file_path: `${web}/src/chart.ts` }, 2).setContext(33_000).runTool("Edit", { file_path: `${web}/src/chart.ts`, old_string: "a", new_string: "b" }, 2);
   tool.at(0.7).setContext(47_000).append(tool.reply("Pinch works. Now inertia: I measure before and after.", null));
   tool.startTool("Bash", { command: "npx playwright test chart.spec.ts --project=phone", description: "Run phone tests" });
-  const message = new ScriptedSession(root, infra).at(14).setContext(9_000).addPrompt("Upgrade the staging database to 16 and keep a way back.");
+  const message = new ScriptedSession(root, infra, now).at(14).setContext(9_000).addPrompt("Upgrade the staging database to 16 and keep a way back.");
   for (const size of [14_000, 22_000, 41_000, 90_000, 150_000, 18_000, 33_000, 60_000]) message.setContext(size, 900).runTool("Bash", { command: "pg_dump --schema-only staging" }, 12);
   message.at(0.2).setContext(71_000).append(message.reply("The dump is complete; the upgrade plan has four steps, each with its way back.", null));
-  const thinking = new ScriptedSession(root, api).at(2).setContext(96_000).addPrompt("Why does the radio beacon drift by 40 ms a day?");
+  const thinking = new ScriptedSession(root, api, now).at(2).setContext(96_000).addPrompt("Why does the radio beacon drift by 40 ms a day?");
   thinking.runTool("Read", { file_path: `${api}/src/radio/beacon.cpp` }, 2).setContext(118_000).runTool("Grep", { pattern: "ppm" }, 2).setContext(140_000).runTool("Grep", { pattern: "drift", path: `${api}/src/radio` }, 3);
 
   for (const [cwd, minutes, prompt, answer] of [
@@ -276,9 +281,19 @@ export function exampleSessions(root) {
     ["/home/ada/notes", 700, "Sort my reading list by how long each takes.", "Sorted. Three are under ten minutes."],
     [api, 95, "Explain the lamp's state machine to me.", "It has five states; the two that matter at night are Warming and Lit."],
   ]) {
-    const finished = new ScriptedSession(root, cwd).at(minutes).addPrompt(prompt);
+    const finished = new ScriptedSession(root, cwd, now).at(minutes).addPrompt(prompt);
     for (let n = 1; n < 9; n++) finished.setContext(12_000 + ((n * 37 + minutes * 13) % 11) * 600 + n * (2_000 + minutes * 9), 150 + n * 40).runTool("Bash", { command: "git status" }, 2, "clean");
     finished.finishTurn(answer);
   }
   return { long, processes };
+}
+
+/** Waits until the overview shows all of them, each completely. */
+export async function waitForExamples(page) {
+  await page.waitForFunction(() => {
+    const count = (css) => document.querySelectorAll(`#sessions .row${css}`).length;
+    return count("") === 11 && count("[data-phase=waiting]") === 2 && count("[data-phase=working]") === 3;
+  });
+  for (const text of ["Which source should the tide table use?", "approve Bash: make soak"]) await page.locator("#sessions .row[data-phase=waiting] .message", { hasText: text }).waitFor();
+  for (const text of ["Bash make soak", "npx playwright test"]) await page.locator("#sessions .row .tool", { hasText: text }).waitFor();
 }

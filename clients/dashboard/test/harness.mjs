@@ -2,9 +2,7 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe } from "node:test";
 import { TestDaemon, no_daemon } from "../../sdk/dist/test/harness.js";
-import { axe, launch, openTab, signInUrl } from "./browser.mjs";
-
-const timeout_ms = 90_000; // of each wait: a page on a machine that also compiles can be slow
+import { axe, launch, openTab, signIn } from "./browser.mjs";
 
 /** Calls `body` with the environment of its tests: `env.daemon` is created but not started; functions in `env.cleanups` run after each test. `skip`: a reason. */
 export function withBrowser(name, body, skip = false) {
@@ -18,18 +16,17 @@ export function withBrowser(name, body, skip = false) {
       await env.daemon.remove();
     });
 
-    /** Opens the page, signed in unless `url` is given. `prepare` receives the tab before it navigates. */
+    /** Opens the page, signed in unless `url` is given. `prepare` receives the tab before it navigates. Returns the tab and its URL. */
     async function openPage(options, url, prepare, daemon = env.daemon) {
       const opened = await openTab(env.browser, options);
-      opened.page.setDefaultTimeout(timeout_ms);
       env.cleanups.push(() => opened.context.close());
       await prepare?.(opened.page);
-      await opened.page.goto(url ?? (await signInUrl(daemon)));
-      return opened;
+      if (url) await opened.page.goto(url);
+      return { ...opened, url: url ?? (await signIn(opened.page, daemon, opened.errors)) };
     }
     /** Waits until the connection status contains the text. */
     function waitForState(page, text) {
-      return page.locator("#state", { hasText: text }).waitFor({ timeout: timeout_ms });
+      return page.locator("#state", { hasText: text }).waitFor();
     }
     /** Stops the processes of the fixture after the test. */
     function use(fixture) {

@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { withBrowser, waitForCount } from "./harness.mjs";
-import { ScriptedSession, exampleSessions, registerProcess } from "./fixtures.mjs";
+import { ScriptedSession, exampleSessions, registerProcess, waitForExamples } from "./fixtures.mjs";
+
+const whole_timeline = "Timeline: 2 turns, 23 tool calls, 1 subagent, 1 compaction"; // of the long example session
 
 withBrowser("the page", (env) => {
   test("a session is shown working, with its tool, waiting and done; its page shows everything, and the whole record of an entry", async () => {
@@ -63,7 +65,7 @@ withBrowser("the page", (env) => {
     await env.daemon.start();
     const { page } = await env.openPage();
     const rows = page.locator("#sessions .row");
-    await rows.first().waitFor();
+    await waitForExamples(page);
     const phases = await rows.evaluateAll((all) => all.map((row) => row.dataset.phase));
     assert.deepEqual(phases.slice(0, 2), ["waiting", "waiting"]);
     assert.ok(!phases.slice(2).includes("waiting"));
@@ -102,7 +104,7 @@ withBrowser("the page", (env) => {
     env.use(exampleSessions(env.daemon.root));
     await env.daemon.start();
     const { page } = await env.openPage();
-    await page.locator("#sessions .row").first().waitFor();
+    await waitForExamples(page);
     await page.keyboard.press("/");
     await page.keyboard.type("tide");
     await waitForCount(page, "#sessions .row", 1);
@@ -132,7 +134,7 @@ withBrowser("the page", (env) => {
     const sessions = env.use(exampleSessions(env.daemon.root));
     await env.daemon.start();
     const { page } = await env.openPage();
-    await page.locator("#sessions .row").first().waitFor();
+    await waitForExamples(page);
     const focused = () => page.evaluate(() => document.activeElement.textContent);
     const title = (text) => page.waitForFunction((wanted) => document.activeElement.textContent.startsWith(wanted), text);
     await page.keyboard.press("j");
@@ -151,6 +153,7 @@ withBrowser("the page", (env) => {
     assert.match(await focused(), /^Good\. Now make/);
     await page.keyboard.press("Enter");
     await page.locator(".entry", { hasText: "Three timers" }).first().waitFor();
+    await page.getByRole("img", { name: whole_timeline }).waitFor(); // else it would grow after the key
     await page.keyboard.press("G");
     await page.waitForFunction(() => innerHeight + scrollY >= document.documentElement.scrollHeight - 2);
     sessions.long.append(sessions.long.reply("A new message.", null));
@@ -170,10 +173,11 @@ withBrowser("the page", (env) => {
     const { page, errors } = await env.openPage();
     await page.locator("#sessions .row .title", { hasText: "Good. Now make" }).click();
     await page.locator(".entry", { hasText: "Three timers" }).first().waitFor();
+    const timeline = page.getByRole("img", { name: whole_timeline });
+    await timeline.waitFor();
+    await page.locator(".request", { hasText: "approve Bash" }).waitFor();
     assert.match(await page.locator(".facts").textContent(), /^waiting: permission.*\/home\/ada\/lighthouse-apimaintesthostClaude Codeopus-5-5turn 2/);
     assert.equal(await page.locator(".request").textContent(), "approve Bash: make soak HOURS=1");
-    const timeline = page.getByRole("img", { name: "Timeline: 2 turns, 23 tool calls, 1 subagent, 1 compaction" });
-    await timeline.waitFor();
     // Tooltips: turns, calls, the subagent's calls, pauses.
     const box = await timeline.boundingBox();
     await page.evaluate(() => {

@@ -12,6 +12,7 @@ withBrowser("agent programs", (env) => {
     const { page, errors } = await env.openPage();
     await waitForCount(page, "#sessions .row", 3);
     const row = (title) => page.locator(".row", { has: page.locator(".title", { hasText: title }) });
+    await row("Do it.").locator(".tool", { hasText: "make -C lamp soak" }).waitFor();
     assert.equal(await row("Do it.").locator(".program").innerText(), "Codex");
     assert.equal(await row("Fix the lamp").locator(".program").innerText(), "Claude");
     assert.equal(await row("mention the fuse").locator(".program").innerText(), "Pi");
@@ -20,7 +21,6 @@ withBrowser("agent programs", (env) => {
     assert.match(await row("mention the fuse").locator(".context").innerText(), /^4.1k\s+ctx$/);  // its size is not known
     const name = await row("Do it.").locator(".title").getAttribute("aria-label");
     assert.match(name, /^working\. Codex Do it\.\. .*64.6k tokens in the context, 25 % of it/);
-    await row("Do it.").locator(".tool", { hasText: "make -C lamp soak" }).waitFor();
 
     const limits = page.locator(".top .limits li");
     assert.match(await limits.innerText(), /^Codex\s*31% of 5 h, resets .+\s*66% of 7 d, resets .+$/);
@@ -88,7 +88,10 @@ withBrowser("agent programs", (env) => {
     codex.item({ type: "SubAgentActivity", id: call, kind: "started", agent_thread_id: subagent.id, agent_path: "/root/looker" });
     subagent.addPrompt("look").startTool("exec_command", { cmd: "ls lamps" });
     await row.locator(".tool", { hasText: "ls lamps" }).waitFor();
+    codex.addUsage(12_000);
+    await row.locator(".size", { hasText: "12.0k of 258k" }).waitFor(); // both transcripts were read
     assert.equal(await row.locator(".tool .agents").innerText(), "1 agent");
+    assert.match(await row.locator(".tool").innerText(), /ls lamps/);
     assert.equal(await row.count(), 1);
   });
 
@@ -99,11 +102,10 @@ withBrowser("agent programs", (env) => {
     const { page } = await env.openPage();
     codex.append("event_msg", { type: "task_complete", turn_id: codex.turn, last_agent_message: null, error: { message: "The limit is reached.", codex_error_info: "usage_limit_exceeded" } });
     const row = page.locator("#sessions .row");
-    await row.locator(".tool", { hasText: "failed" }).waitFor();
-    assert.equal(await row.getAttribute("data-phase"), "idle");
+    await page.locator("#sessions .row[data-phase=idle] .tool", { hasText: "failed" }).waitFor();
     codex.addPrompt("Again").finishTurn("It is added.");
-    await page.locator("#sessions .row[data-phase=done]").waitFor();
-    assert.equal(await row.locator(".tool").innerText(), "");
+    await page.locator("#sessions .row[data-phase=done] .tool", { hasText: /^$/ }).waitFor({ state: "attached" });
+    assert.equal(await row.count(), 1);
   });
 
   test("on a phone the overview and the page of a session of Codex fit", async () => {

@@ -6,8 +6,8 @@ import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { TestDaemon } from "../../sdk/dist/test/harness.js";
-import { launch, openTab, signInUrl } from "./browser.mjs";
-import { exampleSessions } from "./fixtures.mjs";
+import { launch, openTab, signIn } from "./browser.mjs";
+import { exampleSessions, waitForExamples } from "./fixtures.mjs";
 
 export const screens = {
   desktop: { viewport: { width: 1440, height: 900 } },
@@ -19,8 +19,8 @@ export const color_schemes = ["light", "dark"];
 export async function visitViews(browser, daemon, sessions, options, capture) {
   const { context, page, errors } = await openTab(browser, options);
   try {
-    await page.goto(await signInUrl(daemon));
-    await page.locator(".row").first().waitFor();
+    await signIn(page, daemon, errors);
+    await waitForExamples(page);
     await page.waitForFunction(() => [...document.querySelectorAll(".spark .line")].filter((line) => line.getAttribute("d").split("L").length > 4).length > 5); // context history
     await capture("overview", page);
     await page.goto(`http://127.0.0.1:${daemon.port}/?session=${sessions.long.session}&host=testhost`);
@@ -34,6 +34,7 @@ export async function visitViews(browser, daemon, sessions, options, capture) {
     await page.locator("dialog .record").waitFor();
     await capture("record", page);
     await page.keyboard.press("Escape");
+    await page.locator("dialog").waitFor({ state: "detached" });
     await page.keyboard.press("?");
     await page.locator("dialog .keys").waitFor();
     await capture("keys", page);
@@ -51,7 +52,7 @@ export async function visitEmptyStates(browser, options, capture) {
     await page.goto(`http://127.0.0.1:${daemon.port}/`);
     await page.locator("#state", { hasText: "Not signed in" }).waitFor();
     await capture("unauthorized", page);
-    await page.goto(await signInUrl(daemon));
+    await signIn(page, daemon);
     await page.getByText("No agent sessions").waitFor();
     await capture("empty", page);
     await daemon.stop();

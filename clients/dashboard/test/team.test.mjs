@@ -9,7 +9,7 @@ import { color_schemes, screens } from "./screenshots.mjs";
 import { Team, no_broker } from "./team_fixture.mjs";
 
 const screenshots = process.env.EARSHOT_SCREENSHOTS;
-const offline_ms_max = 60_000; // a host is offline after three missed heartbeats, 5 s apart
+const offline_ms_max = 180_000; // a host is offline after three missed heartbeats, 5 s apart
 const cwd = "/home/keeper/lighthouse";
 
 withBrowser("a team", (env) => {
@@ -21,6 +21,13 @@ withBrowser("a team", (env) => {
   const openHub = (team, options) => env.openPage(options, undefined, undefined, team.hub);
   const waitForGroups = (page, ...wanted) => page.waitForFunction((all) => JSON.stringify([...document.querySelectorAll(".group h2")].map((header) => header.textContent)) === all, JSON.stringify(wanted));
   const group = (page, host) => page.locator(".group", { has: page.locator(".host", { hasText: host }) });
+
+  /** Lets the session wait for permission to run the command, which the page shows before: else it may learn of the wait alone. */
+  async function startWait(page, { session, agent }, command) {
+    session.startTool("Bash", { command });
+    await page.locator(".row .tool", { hasText: command }).waitFor();
+    agent.setStatus("waiting", "permission prompt");
+  }
 
   /** Starts a working session with a live process; with `command`, it waits for permission to run that. */
   function startSession(team, host, prompt, { folder = cwd, command } = {}) {
@@ -41,12 +48,11 @@ withBrowser("a team", (env) => {
     startSession(team, "ada", "Fix the lamp");
     startSession(team, "grace", "Fix the horn");
     await waitForCount(page, "#sessions .row", 2);
-    startSession(team, "linus", "Fix the radio", { command: "make radio" });
+    await startWait(page, startSession(team, "linus", "Fix the radio"), "make radio");
     await page.locator(".row[data-phase=waiting] .project", { hasText: "lighthouse on linus" }).waitFor();
     await waitForGroups(page, "Needs you", `ada ${cwd}`, `grace ${cwd}`);
     await page.getByRole("link", { name: /^needs you, permission\. Fix the radio\. in \/home\/keeper\/lighthouse on linus\./ }).waitFor();
-    // By the project where the status comes before the prompt.
-    await page.waitForFunction(() => /^(Fix the radio|.*lighthouse) on linus needs you: /.test(document.querySelector("[aria-live=assertive]").textContent));
+    await page.waitForFunction(() => /^Fix the radio on linus needs you: /.test(document.querySelector("[aria-live=assertive]").textContent));
     const select = page.getByLabel("Host");
     assert.deepEqual(await select.locator("option").allTextContents(), ["All hosts", "ada (1)", "grace (1)", "linus (1)"]);
 
@@ -93,7 +99,7 @@ withBrowser("a team", (env) => {
     startSession(team, "ada", "Fix the lamp");
     await waitForCount(page, "#sessions .row", 1);
     await waitForGroups(page, `ada ${cwd}`); // a hub shows the host even if there is only one
-    startSession(team, "linus", "Fix the radio", { command: "make radio" });
+    await startWait(page, startSession(team, "linus", "Fix the radio"), "make radio");
     new ScriptedSession(team.root("linus"), cwd).addPrompt("Count the stairs").finishTurn("There are 196.");
     await page.locator(".row[data-phase=done]", { hasText: "196" }).waitFor();
     await page.waitForFunction(() => document.querySelector("[aria-live=assertive]").textContent.includes("make radio"));
@@ -102,16 +108,18 @@ withBrowser("a team", (env) => {
       const region = document.querySelector("[aria-live=assertive]");
       new MutationObserver(() => announced.push(region.textContent)).observe(region, { subtree: true, characterData: true, childList: true });
     });
-    const killed = Date.now();
+    const before_kill = Date.now();
     await team.hosts.get("linus").kill();
+    const killed = Date.now();
     await group(page, "linus").locator(".offline").waitFor({ timeout: offline_ms_max });
     await waitForCount(page, ".row[data-phase=waiting]", 0);
     await waitForCount(page, ".row[data-phase=offline]", 2);
     await waitForCount(page, ".row[data-phase=offline] .tool b", 1); // the open tool call, without a running timer
     await waitForCount(page, ".row[data-phase=offline] .tool time", 0);
-    assert.match(await group(page, "linus").locator(".offline").innerText(), /^offline, last seen \d+ s ago$/);
+    assert.match(await group(page, "linus").locator(".offline").innerText(), /^offline, last seen \d+ [sm] ago$/);
     const last_seen = Date.parse(await group(page, "linus").locator(".offline time").getAttribute("datetime"));
-    assert.ok(last_seen > killed - 10_000 && last_seen <= killed, `last seen ${killed - last_seen} ms before it was killed`);
+    // At most three heartbeats before. The broker may have received the last one late, but not as late as the hub noticed.
+    assert.ok(last_seen > before_kill - 15_000 && last_seen <= killed + 5000, `last seen ${before_kill - last_seen} ms before it was killed`);
     await waitForGroups(page, `ada ${cwd}`, `linus ${cwd}`);
     await page.waitForFunction(() => document.title === "earshot: 1 unseen"); // an offline host's wait is not counted
     assert.deepEqual(await page.getByLabel("Host").locator("option").allTextContents(), ["All hosts", "ada (1)", "linus (2), offline"]);
@@ -137,7 +145,7 @@ withBrowser("a team", (env) => {
     await waitForCount(page, ".offline", 0);
     await page.locator(".row[data-phase=done]", { hasText: "196" }).waitFor();
     assert.deepEqual(await page.evaluate(() => announced), []);
-    startSession(team, "linus", "Fix the door", { command: "make door" }); // a new wait is announced
+    await startWait(page, startSession(team, "linus", "Fix the door"), "make door"); // a new wait is announced
     await page.waitForFunction(() => announced.some((text) => text.startsWith("Fix the door on linus needs you")));
     assert.deepEqual(errors, []);
   });

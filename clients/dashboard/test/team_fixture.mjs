@@ -4,12 +4,12 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { TestDaemon } from "../../sdk/dist/test/harness.js";
+import { TestDaemon, patient_limits } from "../../sdk/dist/test/harness.js";
 
 const nats_server = [...(process.env.PATH ?? "").split(delimiter), "/usr/sbin"].map((folder) => join(folder, "nats-server")).find((path) => existsSync(path));
 /** Reason to skip the team's tests, or false. */
 export const no_broker = nats_server ? false : "nats-server is not installed";
-const start_ms_max = 30_000;
+const start_ms_max = 120_000;
 
 function freePort() {
   return new Promise((resolve) => {
@@ -40,7 +40,7 @@ export class Team {
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     this.hub = new TestDaemon("hub", true);
-    await this.hub.start("--config", this.write("hub.toml", `[hub]\nurl = "${this.url}"\n`));
+    await this.hub.start("--config", this.write("hub.toml", `${patient_limits}[hub]\nurl = "${this.url}"\n`));
     for (const name of names) this.hosts.set(name, new TestDaemon(name));
     await Promise.all(names.map((name) => this.startHost(name)));
     return this;
@@ -48,7 +48,7 @@ export class Team {
 
   /** Starts a host's daemon, also after it was killed. */
   startHost(name) {
-    return this.hosts.get(name).start("--config", this.write(`${name}.toml`, `[relay]\nurl = "${this.url}"\nview = "full"\n`));
+    return this.hosts.get(name).start("--config", this.write(`${name}.toml`, `${patient_limits}[relay]\nurl = "${this.url}"\nview = "full"\n`));
   }
 
   root(name) {

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { editFrames, violations, waitForCount, withBrowser } from "./harness.mjs";
+import { until } from "../../sdk/dist/test/harness.js";
 import { ScriptedSession } from "./fixtures.mjs";
 
 const cwd = "/home/ada/api";
@@ -25,7 +26,7 @@ withBrowser("unseen turns", (env) => {
       await editFrames(page, (frame) => {
         if (frame.type !== "session") return undefined;
         const { unseen: _, ...rest } = frame;
-        return { ...rest, ...(unseen.has(frame.session) && { unseen: true }) };
+        return { ...rest, ...(unseen.has(frame.session) && !frame.turn.open && { unseen: true }) }; // as the daemon: never of an open turn
       });
       await page.route("**/v1/seen", (route) => {
         const request = route.request();
@@ -70,6 +71,7 @@ withBrowser("unseen turns", (env) => {
     await page.locator(".entry", { hasText: "The lamp is lit." }).waitFor();
     await page.waitForFunction(() => document.title === "earshot: 1 unseen"); // the one on the screen does not count
     assert.match(await page.locator(".back").innerText(), /1 unseen$/);
+    await until("the report", () => requests.length > 0);
     const token = await page.evaluate(() => JSON.parse(sessionStorage.getItem("earshot page token")).token);
     assert.deepEqual(requests.map(({ method, headers, body }) => [method, headers.authorization, headers["content-type"], body]),
       [["POST", `Bearer ${token}`, "application/json", { session: one.session }]]);
@@ -79,7 +81,7 @@ withBrowser("unseen turns", (env) => {
     assert.equal(requests.length, 1);
     one.addPrompt("Again").finishTurn("Still lit.");
     await page.locator(".entry", { hasText: "Still lit." }).waitFor();
-    while (requests.length < 2) await page.waitForTimeout(20);
+    await until("the second report", () => requests.length > 1);
     assert.deepEqual(requests[1].body, { session: one.session });
     unseen.delete(one.session);
     rename(one, "Lamp and lens");
@@ -104,7 +106,7 @@ withBrowser("unseen turns", (env) => {
     assert.deepEqual(requests, []);
     await setVisible(page, true);
     await page.waitForFunction(() => document.title === "earshot");
-    while (requests.length === 0) await page.waitForTimeout(20);
+    await until("the report", () => requests.length > 0);
     assert.equal(requests.length, 1);
   });
 
@@ -119,7 +121,7 @@ withBrowser("unseen turns", (env) => {
     assert.deepEqual(requests, []);
     unseen.add(one.session);
     rename(one, "Lamp");
-    while (requests.length === 0) await page.waitForTimeout(20);
+    await until("the report", () => requests.length > 0);
     rename(one, "Lamp and lens");
     await page.locator(".head h2", { hasText: "Lamp and lens" }).waitFor();
     assert.equal(requests.length, 1);

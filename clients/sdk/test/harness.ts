@@ -1,7 +1,8 @@
 // Runs a real earshotd with its own root and state directory, and writes transcripts as Claude Code does.
 import { spawn, type ChildProcess } from "node:child_process";
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, closeSync, existsSync, fstatSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { randomUUID } from "node:crypto";
+import { type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,7 +12,7 @@ export const daemon_program = join(process.env.EARSHOT_BUILD ?? join(top, "build
 export const vectors = join(top, "protocol/vectors");
 /** Reason to skip the tests that need a daemon, or false. */
 export const no_daemon = existsSync(daemon_program) ? false : `${daemon_program} does not exist: run ./dev build, or set EARSHOT_BUILD`;
-const deadline_ms = 30_000;
+const deadline_ms = 120_000;
 
 /** Polls until the condition returns a truthy value, and returns that. Throws after a generous deadline. */
 export async function until<T>(what: string, condition: () => T | undefined | false | null): Promise<T> {
@@ -24,6 +25,9 @@ export async function until<T>(what: string, condition: () => T | undefined | fa
   }
 }
 
+/** Of the daemon's configuration: on a busy machine a client may be slow without being defective. */
+export const patient_limits = '[limits]\nhandshake = "2m"\nhello = "2m"\nsilence = "3m"\nstall = "3m"\n';
+
 export class TestDaemon {
   readonly home = mkdtempSync(join(tmpdir(), "earshot-sdk-"));
   readonly root = join(this.home, "claude");
@@ -34,6 +38,9 @@ export class TestDaemon {
   /** `hub`: the daemon has no root. */
   constructor(readonly host = "testhost", private readonly hub = false) {
     mkdirSync(this.root);
+    const config = join(this.home, ".config/earshot");
+    mkdirSync(config, { recursive: true });
+    writeFileSync(join(config, "earshot.toml"), patient_limits);
   }
 
   /** Keeps the port over restarts, for clients that only have the URL. */
@@ -81,10 +88,73 @@ export class TestDaemon {
     await until("the daemon to exit", () => child.exitCode !== null || child.signalCode !== null);
   }
 
-  /** Stops the daemon and deletes its files. */
+  /** Stops the daemon and the agents of its root, and deletes its files. */
   async remove(): Promise<void> {
     await this.stop();
+    stopAgents(this.home);
     rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+interface Agent { process: ChildProcess; key: string; answers: number; requests: number } // answers: a file, one byte for each
+
+const agents: Agent[] = []; // key: program and root
+const requests_max = 500; // of one process: the daemon examines a limited number of its descriptors
+const agent_script = `
+  const { openSync, writeSync } = require("node:fs");
+  let rest = "";
+  process.stdin.on("data", (text) => {
+    const paths = (rest + text).split("\\n");
+    rest = paths.pop();
+    for (const path of paths) {
+      try { if (path) openSync(path); } catch { /* deleted meanwhile */ }
+      writeSync(1, ".");
+    }
+  });`;
+
+/** Waits for the answer without returning to the event loop: `append` is synchronous. */
+function request(agent: Agent, path: string): void {
+  agent.process.stdin!.write(path + "\n");
+  agent.requests++;
+  const end = Date.now() + deadline_ms;
+  const never = new Int32Array(new SharedArrayBuffer(4));
+  while (fstatSync(agent.answers).size < agent.requests) {
+    if (Date.now() > end) throw new Error(`timeout waiting for the agent that opens ${path}`);
+    Atomics.wait(never, 0, 0, 1);
+  }
+}
+
+/** Starts a process with the name of an agent program, unless it runs. It ends with the test. */
+function startAgent(program: "claude" | "codex" | "pi", root: string): Agent {
+  const key = `${program} ${root}`;
+  const running = agents.find((agent) => agent.key === key && agent.requests < requests_max);
+  if (running) return running;
+  const path = join(mkdtempSync(join(tmpdir(), "earshot-agent-")), "answers");
+  const answers = openSync(path, "a");
+  rmSync(dirname(path), { recursive: true });
+  const process_ = spawn(process.execPath, ["-e", agent_script], { argv0: program, cwd: "/", stdio: ["pipe", answers, "ignore"] });
+  process_.stdin!.on("error", () => {}); // stopped meanwhile
+  process_.unref();
+  (process_.stdin as Socket).unref();
+  const agent = { process: process_, key, answers, requests: 0 };
+  agents.push(agent);
+  request(agent, ""); // it runs
+  return agent;
+}
+
+/** Has a process with the name of an agent program open the transcript. Without one, a session ends after ten seconds, however fast the test is. */
+export function holdOpen(program: "claude" | "codex" | "pi", root: string, path: string): void {
+  request(startAgent(program, root), path);
+}
+
+function stopAgents(home: string): void {
+  for (const agent of agents.splice(0)) {
+    if (!agent.key.includes(` ${home}/`)) {
+      agents.push(agent);
+      continue;
+    }
+    agent.process.kill();
+    closeSync(agent.answers);
   }
 }
 
@@ -95,13 +165,14 @@ export class Transcript {
   readonly session = randomUUID();
   readonly path: string;
   private parent: string | null = null;
+  private is_held = false;
   private readonly subagent_fields: object = {};
   /** Timestamps of the records. */
   clock = () => new Date();
   /** Token counts of the messages that follow. */
   usage = { input_tokens: 20, output_tokens: 12, cache_read_input_tokens: 100, cache_creation_input_tokens: 5 };
 
-  constructor(root: string, private readonly cwd = "/home/ada/lighthouse") {
+  constructor(private readonly root: string, private readonly cwd = "/home/ada/lighthouse") {
     this.path = join(root, "projects", cwd.replaceAll(/[^A-Za-z0-9-]/g, "-"), this.session + ".jsonl");
     mkdirSync(dirname(this.path), { recursive: true });
   }
@@ -112,7 +183,7 @@ export class Transcript {
     const transcript = Object.create(Transcript.prototype) as Transcript;
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, `agent-${name}.meta.json`), JSON.stringify({ agentType: "general-purpose", description, toolUseId: call, spawnDepth: 1 }));
-    return Object.assign(transcript, { session: this.session, path: join(folder, `agent-${name}.jsonl`), cwd: this.cwd, parent: null, clock: this.clock, usage: { ...this.usage }, subagent_fields: { isSidechain: true, agentId: name } });
+    return Object.assign(transcript, { root: this.root, session: this.session, path: join(folder, `agent-${name}.jsonl`), cwd: this.cwd, parent: null, clock: this.clock, usage: { ...this.usage }, subagent_fields: { isSidechain: true, agentId: name } });
   }
 
   get stream(): string {
@@ -130,7 +201,10 @@ export class Transcript {
   }
 
   append(...lines: string[]): void {
+    if (!this.is_held) startAgent("claude", this.root); // before the session exists
     appendFileSync(this.path, lines.join(""));
+    if (!this.is_held) holdOpen("claude", this.root, this.path);
+    this.is_held = true;
   }
 
   rewrite(...lines: string[]): void {

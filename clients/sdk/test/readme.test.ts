@@ -43,7 +43,7 @@ test("the README's examples work", { skip: no_daemon }, async () => {
     for (let turn = 0; !outputs[0]!.includes(`${transcript.session} completed`); turn++) {
       transcript.append(transcript.reply("done"), transcript.prompt(`turn ${turn}`));
       await new Promise((resolve) => setTimeout(resolve, 50));
-      assert.ok(turn < 400, outputs[0]);
+      assert.ok(turn < 2400, outputs[0]); // two minutes
     }
   } finally {
     for (const child of processes) child.kill();

@@ -38,7 +38,12 @@ function connect(options: SubscribeOptions, client: EarshotOptions = {}) {
   });
   const { store, subscription } = earshot.watch(options, new SessionStore(), { frame: (frame) => frames.push(frame), state: (state) => states.push(state) });
   const connection = (number: number) => until(`connection ${number}`, () => connections[number - 1]);
-  return { earshot, store, subscription, connection, states, frames };
+  return { earshot, store, subscription, connections, connection, states, frames };
+}
+
+/** Lets the promises and immediates of connecting run, where the test controls the time. */
+async function settle() {
+  for (let n = 0; n < 10; n++) await new Promise((resolve) => setImmediate(resolve));
 }
 
 test("a reconnect resumes each stream and asks for new ones from their beginning", async () => {
@@ -81,17 +86,21 @@ test("history, since and deliver are passed on; state subscriptions never resume
   }
 });
 
-test("a connection without frames is closed and reopened; a heartbeat keeps it", async () => {
-  const { earshot, connection, states, frames } = connect({}, { silence_ms_max: 200 });
-  const first = await connection(1);
+test("a connection without frames is closed and reopened; a heartbeat keeps it", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "Date"] });
+  const { earshot, connections, states, frames } = connect({}, { silence_ms_max: 200 });
+  await settle();
+  const first = connections[0]!;
   first.receive(welcome, ready);
-  const start_ms = Date.now();
-  while (Date.now() - start_ms < 500) {
+  for (let n = 0; n < 25; n++) {
     first.receive({ type: "heartbeat", time: new Date().toISOString() });
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    t.mock.timers.tick(20);
   }
-  assert.deepEqual([first.closed, frames.at(-1)!.type], [false, "heartbeat"]);
-  await connection(2);
+  assert.deepEqual([first.closed, frames.at(-1)!.type, connections.length], [false, "heartbeat", 1]);
+  t.mock.timers.tick(200);
+  t.mock.timers.tick(backoff.last_ms);
+  await settle();
+  assert.equal(connections.length, 2);
   assert.ok(first.closed);
   assert.ok(states.some((state) => state.state === "retrying" && state.reason.startsWith("no frame for")));
   earshot.close();
@@ -143,13 +152,18 @@ test("a connection that is lost while the consumer is behind is reopened when th
   earshot.close();
 });
 
-test("a closed subscription receives nothing and does not reconnect", async () => {
-  const { earshot, connection, subscription, frames } = connect({}, { silence_ms_max: 20 });
-  const first = await connection(1);
+test("a closed subscription receives nothing and does not reconnect", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "Date"] });
+  const { earshot, connections, subscription, frames } = connect({}, { silence_ms_max: 20 });
+  await settle();
+  const first = connections[0]!;
   first.receive(welcome);
   earshot.close();
   first.receive(ready);
   assert.deepEqual([frames.length, first.closed, subscription.state.state], [1, true, "closed"]);
-  await new Promise((resolve) => setTimeout(resolve, 60)); // longer than silence_ms_max and the delay
-  assert.equal(subscription.state.state, "closed");
+  for (let n = 0; n < 6; n++) {
+    t.mock.timers.tick(10); // longer than silence_ms_max and the delay
+    await settle();
+  }
+  assert.deepEqual([subscription.state.state, connections.length], ["closed", 1]);
 });

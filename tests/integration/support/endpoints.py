@@ -36,6 +36,7 @@ class RawConnection:
 
     def __init__(self, daemon):
         self.socket = socket.create_connection(("127.0.0.1", daemon.port), timeout=deadline_s * 4)
+        self.left = b""  # what was received after the last response
 
     def send(self, *lines, body=b"", end=b"\r\n\r\n"):
         self.socket.sendall("\r\n".join(lines).encode() + end + body)
@@ -48,7 +49,7 @@ class RawConnection:
 
     def response(self):
         """One response with its body; None if the connection was closed first."""
-        data = b""
+        data, self.left = self.left, b""
         while b"\r\n\r\n" not in data:
             piece = self.read()
             if not piece:

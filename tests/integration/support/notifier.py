@@ -315,7 +315,7 @@ def hook_rules(receiver, more="", sink=""):
 [sink.hook]
 kind = "json"
 url = "{receiver.url}"
-timeout = "2s"
+timeout = "60s"
 {sink}
 [[rule]]
 name = "waiting"

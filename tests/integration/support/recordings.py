@@ -4,8 +4,11 @@ import json
 import os
 import re
 import subprocess
+import time
 
 from support.harness import corpus, wait_for
+
+poll_ms = 20  # wait_for's interval, and what polling takes
 
 
 def scenarios():
@@ -39,11 +42,19 @@ class Playback:
         return [f"{name}={root}" for name, root in self.roots.items()]
 
     def run(self, daemon, *options, deadline):
-        """Plays every recording to its end."""
+        """Plays every recording to its end; returns by how many ms at most this process woke up late meanwhile: a measure of the machine's delays."""
+        late_ms, last = 0, time.monotonic()
+
+        def ended():
+            nonlocal late_ms, last
+            late_ms, last = max(late_ms, (time.monotonic() - last) * 1000 - poll_ms), time.monotonic()
+            return all(player.poll() is not None for player in players.values())
+
         players = {name: subprocess.Popen(["/usr/bin/python3", self.player, folder, self.roots[name], *options, "--seed", "7"],
                                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for name, folder in self.scenarios.items()}
         try:
-            wait_for(lambda: all(player.poll() is not None for player in players.values()), "the end of the recordings", deadline, daemon.exit_reason)
+            last = time.monotonic()
+            wait_for(ended, "the end of the recordings", deadline, daemon.exit_reason)
         finally:
             for player in players.values():
                 player.kill()
@@ -51,3 +62,4 @@ class Playback:
         for name, player in players.items():
             with player.stdout as output:
                 self.case.assertEqual(player.returncode, 0, f"{name}: {output.read()}")
+        return late_ms

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 
-from support.harness import TOP, build, wait_for
+from support.harness import TOP, build, deadline_s, wait_for
 
 uid = 6174
 systemd = "/lib/systemd/systemd"
@@ -125,7 +125,7 @@ class Manager:
                 "env", "-i", "-C", "/", "PATH=/opt:/usr/bin:/bin", "LC_ALL=C.UTF-8", *variables, *words]
 
     def run(self, *words, user=True, **more):
-        return subprocess.run(self.command(*words, user=user), capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, **more)
+        return subprocess.run(self.command(*words, user=user), capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=deadline_s * 8, **more)
 
     def systemctl(self, *words):
         return self.run("systemctl", "--user", *words) if self.kind == "user" else self.run("systemctl", *words, user=False)

@@ -14,7 +14,7 @@ import subprocess
 import time
 import unittest
 
-from support.harness import DaemonCase, clean_environment, wait_for
+from support.harness import DaemonCase, clean_environment, deadline_s, wait_for
 from support.transcripts import Session
 
 SERVER = shutil.which("nats-server") or next((p for p in ("/usr/sbin/nats-server", "/usr/bin/nats-server") if os.path.exists(p)), None)
@@ -58,7 +58,7 @@ class Broker:
 
     def answers(self):
         try:
-            with socket.create_connection((self.address, self.port), timeout=1) as one:
+            with socket.create_connection((self.address, self.port), timeout=deadline_s) as one:
                 return one.recv(4) == b"INFO"
         except OSError:
             return False
@@ -99,7 +99,7 @@ class NatsConnection:
     """A raw client of the NATS protocol: https://docs.nats.io/reference/reference-protocols/nats-protocol"""
 
     def __init__(self, broker, **login):
-        self.socket = socket.create_connection((broker.address, broker.port), timeout=20)
+        self.socket = socket.create_connection((broker.address, broker.port), timeout=deadline_s * 4)
         self.file = self.socket.makefile("rb")
         self.file.readline()
         hello = {"verbose": False, "pedantic": False, "headers": True, "no_responders": True, "protocol": 1, "lang": "test", "version": "0"}
@@ -176,14 +176,14 @@ class TeamCase(DaemonCase):
         """Starts a daemon that publishes as this host. A second call with the same name restarts it."""
         root = given.pop("root", None) or os.path.join(self.home, name, "claude")
         os.makedirs(root, exist_ok=True)
-        config = self.write(f"{name}.toml", f'[relay]\nurl = "{url or broker.url}"\nview = "{view}"\n{more}\n')
+        config = self.write(f"{name}.toml", self.with_limits(f'[relay]\nurl = "{url or broker.url}"\nview = "{view}"\n{more}\n'))
         daemon = self.start("--config", config, *args, roots=[root], state=given.pop("state", os.path.join(self.home, name, "state")), host=name, **given)
         daemon.root = root
         self.hosts[name] = daemon
         return daemon
 
     def hub(self, broker, name="hub", more="", top="", url=None, **given):
-        config = self.write(f"{name}.toml", f'{top}\n[hub]\nurl = "{url or broker.url}"\n{more}\n')
+        config = self.write(f"{name}.toml", self.with_limits(f'{top}\n[hub]\nurl = "{url or broker.url}"\n{more}\n'))
         hub = self.start("--config", config, roots=[], state=os.path.join(self.home, name), host=name, **given)
         hub.files = os.path.join(self.home, name, "hub", "projects")
         return hub
@@ -311,7 +311,7 @@ class TeamCase(DaemonCase):
     def health(self, daemon):
         import urllib.request
         request = urllib.request.Request(f"http://127.0.0.1:{daemon.port}/v1/health", headers={"Authorization": f"Bearer {daemon.token}"})
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=deadline_s * 4) as answer:
             return json.load(answer)
 
     def wait_team(self, daemon, deadline=None, **counters):

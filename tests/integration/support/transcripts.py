@@ -35,6 +35,7 @@ def encoded(cwd):
 class Transcript:
     """A growing transcript file. Every method appends one line and returns its record."""
 
+    process_name = "claude"
     version = "2.1.330"
     sidechain = {}
 

@@ -82,6 +82,12 @@ class Display:
         count, = struct.unpack_from("<H", reply, 16)
         return struct.unpack_from(f"<{count}I", reply, 32)[-1] if count else 0
 
+    def clients(self):
+        """The windows that the window manager lists."""
+        reply = self.ask(20, 0, struct.pack("<IIIII", self.root, self.atom("_NET_CLIENT_LIST_STACKING"), WINDOW, 0, 1 << 16))
+        count, = struct.unpack_from("<I", reply, 16)
+        return list(struct.unpack_from(f"<{count}I", reply, 32))
+
     def select(self, mask):
         self.send(2, 0, struct.pack("<III", self.root, 1 << 11, mask))
 

@@ -53,7 +53,7 @@ struct Loop {
   boost::asio::thread_pool disk{1};  // after io: its tasks end before io is destroyed
 
   bool until(const std::function<bool()>& done) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
     while (!done()) {
       if (std::chrono::steady_clock::now() > deadline) return false;
       io.restart();

@@ -434,14 +434,21 @@ TEST_CASE("a file folded at start is verified again only if it may have changed 
   const std::string file = root / "projects/p/s.jsonl";
   append(file, prompts(0, 50));
   const auto verifications_of_a_start = [&] {
-    TailFixture fixture(root.path());
+    tail::Options options = TailFixture::options(root.path());
+    options.compare_bytes_max = 0;  // no comparison later
+    TailFixture fixture(std::move(options), Mode::both);
     fixture.start();
     fixture.idle();
     REQUIRE(fixture.tail->find("r/p/s")->transcript()->bytes_read() == contents(file).size());
     return fixture.tail->counters().verifications;
   };
-  REQUIRE(verifications_of_a_start() == 1);  // its change time is too recent to exclude another change
   constexpr std::int64_t settled_ns = 2'000'000'000;
+  std::uint64_t verifications = 0;
+  for (int attempt = 0; attempt < 20 && verifications == 0; ++attempt) {  // a start may take too long
+    REQUIRE(::utimensat(AT_FDCWD, file.c_str(), nullptr, 0) == 0);
+    verifications = verifications_of_a_start();
+  }
+  REQUIRE(verifications == 1);  // its change time is too recent to exclude another change
   while (stat_file(file).changed_ns + settled_ns > wall_now().count()) std::this_thread::yield();
   REQUIRE(verifications_of_a_start() == 0);
 }

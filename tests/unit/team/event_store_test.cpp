@@ -205,12 +205,12 @@ TEST_CASE("events of a host above the limit are dropped and counted") {
 
 TEST_CASE("files above the age limit are deleted, and the oldest ones above the size limit") {
   Hub hub;
-  EventStore store(hub.directory, {.age_ms = 1000});
+  EventStore store(hub.directory, {.age_ms = 1'000'000});
   store.add(make_event(1, 10));
   CHECK(store.write().empty());
   store.apply_retention(wall_now_ms());
   CHECK(std::filesystem::exists(hub.file));
-  store.apply_retention(wall_now_ms() + 2000);
+  store.apply_retention(wall_now_ms() + 2'000'000);
   CHECK_FALSE(std::filesystem::exists(hub.file));
   CHECK(store.metrics().retired == 1);
   CHECK(store.metrics().bytes == 0);

