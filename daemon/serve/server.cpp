@@ -263,7 +263,8 @@ void Server::settle() {
       } else if (on_transcript_summary) {
         on_transcript_summary(session->name, transcript_summary(*session));
       }
-      if (session->is_unseen() != session->was_unseen) append_session(*session);
+      const bool exists = !session->members.empty() || session->process_lives();
+      if (exists && session->is_unseen() != session->was_unseen) append_session(*session);
     }
     session->pending = false;
     send_states(*session);

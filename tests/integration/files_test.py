@@ -100,6 +100,17 @@ class Files:
         os.unlink(session.path)
         self.client.wait_frame(type="stream.removed", stream=stream)
 
+    def test_a_deleted_session_with_an_unseen_turn_is_not_sent_again(self):
+        self.begin()
+        session, stream = self.written()
+        session.turn("finished while nobody looks")
+        self.client.wait_frame(type="session", session=session.session, unseen=True)
+        os.unlink(session.path)
+        removed = self.client.wait_frame(type="stream.removed", stream=stream)
+        self.written()  # what the removal causes was sent before it
+        after = self.client.frames[self.client.frames.index(removed):]
+        self.assertEqual([f for f in after if f.get("session") == session.session and f["type"] == "session"], [])
+
     def test_a_deleted_project_is_removed(self):
         self.begin()
         (_, first), (_, second) = self.written(), self.written()
