@@ -12,6 +12,7 @@ install is listed as skipped, with the reason.
 """
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -28,6 +29,7 @@ sessions, session_bytes = 2000, 868_000_000
 rounds = 3
 install_s, run_s = 300, 600
 CCUSAGE = "ccusage@18.0.11"
+DAY = 'new Date(0).toLocaleDateString("en-CA", {year: "numeric", month: "2-digit", day: "2-digit"})'  # as ccusage names days
 
 
 def install(folder):
@@ -42,6 +44,9 @@ def install(folder):
         return None, f"npm install took longer than {install_s} s"
     if done.returncode != 0:
         return None, "npm install failed: " + (done.stderr.strip().splitlines() or ["no message"])[0]
+    day = subprocess.run(["node", "-p", DAY], capture_output=True, text=True).stdout.strip()
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", day):
+        return None, f"it needs a Node that writes Canadian dates as YYYY-MM-DD; this one writes {day}"
     return ["node", os.path.join(folder, "node_modules", "ccusage", "dist", "index.js"), "daily", "--json", "--offline"], ""
 
 
