@@ -23,7 +23,7 @@ struct Rule {
   Format format;
 };
 
-// The first rule whose tool matches and whose key is in the input applies.
+// The first rule that matches the tool and has its key in the input applies.
 constexpr Rule rules[] = {
     {"Bash", "command", Format::command},
     {"Grep", "pattern", Format::text},

@@ -27,7 +27,7 @@ constexpr std::size_t piece_bytes = 1 << 20;  // per read
 constexpr milliseconds progress_interval{200};
 constexpr std::int64_t clock_tolerance_ms = 24LL * 3600 * 1000;  // of the file system's clock
 
-// A program's reader whose warm-up agents are agents like others: their tokens were used, too.
+// Counts warm-up agents like other agents: their tokens were used, too.
 class WarmupReader final : public RecordReader {
  public:
   explicit WarmupReader(const RecordReader& reader) : reader_(reader) {}

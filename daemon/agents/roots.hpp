@@ -37,8 +37,8 @@ struct RootArgument {
 RootArgument split_root(std::string_view argument);
 
 /// Each argument is `[PROGRAM:][NAME=]DIR`. A leading `~/` is the home directory; a relative path starts at
-/// the working directory. The default name is root_name(DIR). Without PROGRAM, what is in the directory
-/// tells; one that is empty, missing or does not answer in time (base/bounded_calls.hpp, whose directories
+/// the working directory. The default name is root_name(DIR). Without PROGRAM, the directory's content
+/// decides; one that is empty, missing or does not answer in time (base/bounded_calls.hpp, whose directories
 /// this replaces) is the default program's. Errors: two roots of one name, an invalid NAME, an unknown
 /// PROGRAM, a directory of no or of several programs.
 Roots parse_roots(const std::vector<std::string>& arguments,

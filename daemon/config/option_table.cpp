@@ -48,7 +48,7 @@ const std::vector<Option>& table() {
              "[\"~/.claude\", \"work=/srv/agents\", \"codex:~/codex\"]",
              "A directory that an agent program writes to. Repeatable. PROGRAM is claude-code, codex, "
              "copilot or\n"
-             "pi; without it, what is in the directory tells.\n"
+             "pi; without it, the directory's content decides.\n"
              "Default: where the programs write: $CLAUDE_CONFIG_DIR, ~/.claude, ~/.config/claude; "
              "$CODEX_HOME or\n"
              "~/.codex; $COPILOT_HOME or ~/.copilot; $PI_CODING_AGENT_DIR or ~/.pi/agent",

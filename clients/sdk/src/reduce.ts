@@ -142,7 +142,7 @@ const rules: Rules = {
   },
 };
 
-/** Paths of the frame whose texts an event sets, by the event's own path: the inverse of what the rules above copy. */
+/** Maps an event's text path to the frame paths that it sets: the inverse of the rules above. */
 function targetPath(next: SessionFrame, event: EarshotEvent, path: string): string | undefined {
   const lastTool = (tools: OpenTool[]) => `tools/${tools.length - 1}/${path}`;
   switch (event.type) {

@@ -26,7 +26,7 @@ TEST_CASE("strings are escaped where JSON requires it") {
 
 TEST_CASE("JSON strings have U+FFFD for bytes that are not UTF-8") {
   CHECK(in_quotes("a\xff"
-               "b") ==
+                  "b") ==
         "\"a\xef\xbf\xbd"
         "b\"");
   CHECK(in_quotes("\xe2\x82") == "\"\xef\xbf\xbd\"");  // one for the beginning of a character

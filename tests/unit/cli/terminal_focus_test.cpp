@@ -16,7 +16,7 @@ std::string joined(const Words& words) {
   return text;
 }
 
-// A machine whose programs answer what the test says, by the beginning of their command line.
+// A machine whose programs answer what the test defines, by the start of their command line.
 struct Machine {
   std::map<std::int64_t, std::vector<TerminalProcess>> processes;
   std::map<std::int64_t, ProcessEnvironment> environments;
