@@ -225,6 +225,24 @@ std::optional<SubjectTokens> tokens_of(std::string_view subject) {
   return SubjectTokens{tokens[0], tokens[3]};
 }
 
+std::string event_source(std::string_view host, std::string_view stream) {
+  constexpr std::string_view hex_digits = "0123456789ABCDEF";
+  constexpr std::size_t bytes_max = 1024;
+  const std::string authority = "earshot://" + std::string(host);
+  std::string uri = authority;
+  if (!stream.empty()) uri += '/';
+  for (const char c : stream) {
+    const bool is_alphanumeric = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    if (is_alphanumeric || std::string_view("-._~/").find(c) != std::string_view::npos) {
+      uri += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      uri += {'%', hex_digits[byte >> 4], hex_digits[byte & 15]};
+    }
+  }
+  return uri.size() <= bytes_max ? uri : authority + '/' + escape_token(stream);
+}
+
 std::string message_id(std::string_view host, std::string_view stream, std::string_view cursor,
                        std::string_view history) {
   std::string id(host);

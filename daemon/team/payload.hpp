@@ -61,6 +61,9 @@ std::optional<SubjectTokens> tokens_of(std::string_view event_subject);
 /// the previous one, and the broker would drop its events as duplicates.
 std::string message_id(std::string_view host, std::string_view stream, std::string_view cursor,
                        std::string_view history);
+/// CloudEvents' `source`, a URI: `earshot://<host>/<stream>`, of a status `earshot://<host>`. The path is the
+/// percent-encoded name of the stream, or its token if the URI would have more than 1,024 bytes.
+std::string event_source(std::string_view host, std::string_view stream);
 struct IdParts {
   std::string_view stream, cursor, history;
 };

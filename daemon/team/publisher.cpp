@@ -156,6 +156,7 @@ void Publisher::send_heartbeat() {
   message.target = Message::Target::statuses;
   message.subject = heartbeat_subject(options_.host);
   message.id = options_.host + "/beat/" + options_.instance + "." + std::to_string(++statuses_sent_);
+  message.source = event_source(options_.host, "");
   message.type = std::string(ce_prefix) + "host";
   message.payload = heartbeat_payload(
       {options_.host, options_.owner, options_.instance, false, format_time_if_valid(wall_now_ms())});
@@ -311,6 +312,7 @@ void Publisher::on_event(const Frame& frame, std::string_view payload) {
   }
   message.subject = progress->second.subject;
   message.id = message_id(options_.host, frame.stream, to_string(*frame.cursor), progress->second.history);
+  message.source = event_source(options_.host, frame.stream);
   message.type = std::string(ce_prefix) + frame.type;
   message.time = frame.time;
   message.payload = shorten_event(payload, payload_bytes_max);
@@ -343,6 +345,7 @@ void Publisher::on_reset(const Frame& frame) {
     message.subject = progress->second.subject;
     progress->second.history = random_hex(history_bytes);
     message.id = message_id(options_.host, frame.stream, "reset-" + last, progress->second.history);
+    message.source = event_source(options_.host, frame.stream);
     message.type = std::string(ce_prefix) + "reset";
     Frame notice = frame;
     notice.host = options_.host;
@@ -367,6 +370,7 @@ void Publisher::publish_removed(const std::string& stream, const StreamProgress&
   message.subject = progress.subject;
   message.id =
       message_id(options_.host, stream, "removed-" + to_string(progress.last), random_hex(history_bytes));
+  message.source = event_source(options_.host, stream);
   message.type = std::string(ce_prefix) + "stream.removed";
   Frame notice;
   notice.host = options_.host;
@@ -383,6 +387,7 @@ void Publisher::publish_status(const std::string& session, const status::Status&
   message.target = Message::Target::statuses;
   message.subject = status_subject(options_.host, session);
   message.id = options_.host + "/status/" + options_.instance + "." + std::to_string(++statuses_sent_);
+  message.source = event_source(options_.host, "");
   message.type = std::string(ce_prefix) + "status";
   const serve::Session* known = server_.context().sessions.find(session);
   message.payload = status_payload(

@@ -241,7 +241,7 @@ void PublisherConnection::Worker::send(const Outgoing& message) {
   NatsClient::Headers headers = {{"Nats-Msg-Id", message.id},
                                  {"ce-specversion", "1.0"},
                                  {"ce-id", message.id},
-                                 {"ce-source", "earshot"},
+                                 {"ce-source", message.source},
                                  {"ce-type", message.type}};
   if (message.expected)
     headers.emplace_back("Nats-Expected-Last-Subject-Sequence", std::to_string(*message.expected));

@@ -23,7 +23,8 @@ namespace earshot::team {
 struct Message {
   enum class Target { events, statuses } target = Target::events;
   std::string subject, id, type, time, payload;
-  std::string after;  // of an event: the cursor of the previous event of its stream
+  std::string source;  // CloudEvents' `source`
+  std::string after;   // of an event: the cursor of the previous event of its stream
 };
 
 /// A message to send.

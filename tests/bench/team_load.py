@@ -47,7 +47,7 @@ class Stream:
             event = {**event, "type": "session.started", "program": "claude-code", "dialect": "claude-code", "version": "2.1.330", "cwd": f"/home/{self.host}", "project": f"/home/{self.host}"}
             del event["prompt"], event["origin"]
         headers = (f"NATS/1.0\r\nNats-Msg-Id: {self.host}/{self.name}/{cursor}\r\nNats-Expected-Last-Subject-Sequence: {self.sequence}\r\n"
-                 f"Earshot-After: {self.last}\r\nEarshot-Owner: bench\r\nce-specversion: 1.0\r\nce-id: {self.host}/{self.name}/{cursor}\r\nce-source: earshot\r\nce-type: dev.earshot.{event['type']}\r\n\r\n").encode()
+                 f"Earshot-After: {self.last}\r\nEarshot-Owner: bench\r\nce-specversion: 1.0\r\nce-id: {self.host}/{self.name}/{cursor}\r\nce-source: earshot://{self.host}/{self.name}\r\nce-type: dev.earshot.{event['type']}\r\n\r\n").encode()
         self.last = cursor
         payload = json.dumps(event, separators=(",", ":")).encode()
         self.busy = True

@@ -1,9 +1,11 @@
 """Daemons publish to JetStream and a hub serves the events, with a real nats-server."""
+import datetime
 import hashlib
 import json
 import os
 import signal
 import unittest
+import urllib.parse
 
 from support.harness import http, wait_for
 from support.transcripts import Session, rewrite
@@ -31,6 +33,21 @@ class Publisher(TeamCase):
         self.assertEqual([f["session"] for f in frames], [f"{other.session}@bob"])
         self.assertEqual(frames[0]["project"], "/home/bob/web")
         self.assertEqual(frames[0]["turn"]["outcome"], "completed")
+
+    def test_messages_are_cloud_events_whose_source_names_host_and_stream(self):
+        broker, hub, ada = self.one_host()
+        session = self.session(ada, "/home/ada/api docs")
+        session.turn("hello")
+        self.assert_hub_complete(hub)
+        [(_, stream)] = self.published()
+        connection = self.nats_connection(broker)
+        headers = connection.last_headers("earshot", "earshot.v1.ada.>")
+        self.assertEqual((headers["ce-specversion"], headers["ce-type"]), ("1.0", "dev.earshot.turn.finished"))
+        source = urllib.parse.urlsplit(headers["ce-source"])
+        self.assertEqual((source.scheme, source.netloc, urllib.parse.unquote(source.path)), ("earshot", "ada", "/" + stream))
+        self.assertEqual(headers["ce-id"], headers["Nats-Msg-Id"])
+        datetime.datetime.fromisoformat(headers["ce-time"].replace("Z", "+00:00"))
+        self.assertEqual(connection.last_headers("earshot_status", "earshot.status.v1.ada")["ce-source"], "earshot://ada")
 
     def test_existing_transcripts_are_published_once_across_a_restart(self):
         broker = self.broker()

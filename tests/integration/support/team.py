@@ -2,6 +2,7 @@
 
 The tests are skipped where nats-server is not installed.
 """
+import base64
 import collections
 import contextlib
 import glob
@@ -117,12 +118,24 @@ class NatsConnection:
         head = f"NATS/1.0\r\n{lines}\r\n".encode()
         body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
         self.send(f"HPUB {subject} inbox {len(head)} {len(head) + len(body)}\r\n".encode() + head + body + b"\r\n")
+        return self.reply()
+
+    def reply(self):
+        """The next JSON message to this connection."""
         while line := self.file.readline():
             if line.startswith(b"PING"):
                 self.send(b"PONG\r\n")
             elif line.startswith((b"MSG", b"HMSG")):
                 return json.loads(self.file.read(int(line.split()[-1]) + 2)[:-2])
         raise AssertionError("the broker closed the connection")
+
+    def last_headers(self, stream, subject):
+        """The headers of the last message of a subject in a JetStream stream."""
+        request = json.dumps({"last_by_subj": subject}).encode()
+        self.send(f"PUB $JS.API.STREAM.MSG.GET.{stream} inbox {len(request)}\r\n".encode() + request + b"\r\n")
+        message = self.reply()["message"]
+        lines = base64.b64decode(message["hdrs"]).decode().split("\r\n")[1:]
+        return dict(line.split(": ", 1) for line in lines if line)
 
     def publish_all(self, messages):
         """Publishes (subject, payload) pairs and waits until the broker has read them; JetStream's answers are not awaited."""

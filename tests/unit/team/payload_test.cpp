@@ -52,6 +52,14 @@ TEST_CASE("a message id has stream, cursor and history for any stream name") {
   CHECK_FALSE(parts_of_id("dev7", "dev7/"));
 }
 
+TEST_CASE("the source of a message is a URI of host and stream") {
+  CHECK(event_source("ada.example", "claude/-home-ada-api/6f0c~1_2") ==
+        "earshot://ada.example/claude/-home-ada-api/6f0c~1_2");
+  CHECK(event_source("dev7", "claude/a b\"ü%3A?#") == "earshot://dev7/claude/a%20b%22%C3%BC%253A%3F%23");
+  CHECK(event_source("dev7", std::string(500, '"')).size() < 200);
+  CHECK(event_source("dev7", "") == "earshot://dev7");
+}
+
 TEST_CASE("a valid host name has only characters that subjects, files and session names allow") {
   for (const char* shorten_event : {"dev7", "ada.example", "a_b-c", "7"}) CHECK(is_host(shorten_event));
   for (const std::string& unfit :
