@@ -81,6 +81,9 @@ void SessionMetrics::on_event(Session& session, Member* member, const EventBody&
   if (const auto* finished = std::get_if<event::ToolFinished>(&body))
     ++tools_[{label(programs_, session.program, programs_max),
               label(outcomes_, finished->outcome, values_max), ""}];
+  if (const auto* finished = std::get_if<event::TurnFinished>(&body))
+    ++turns_[{label(programs_, session.program, programs_max),
+              label(outcomes_, finished->outcome, values_max), ""}];
   const auto* used = std::get_if<event::UsageUpdated>(&body);
   if (used && member) count_tokens(session, *member, *used, host);
 }
@@ -171,6 +174,7 @@ void SessionMetrics::fill_counters(MetricsPage& page) const {
   add_by_host("earshot_tokens_total", "Tokens used since the start.", tokens_, "kind");
   add_by_host("earshot_cost_usd_total", "Cost since the start in USD.", costs_, "source");
   add("earshot_tools_total", "Finished tool calls since the start.", tools_, "outcome", "");
+  add("earshot_turns_total", "Finished turns since the start.", turns_, "outcome", "");
   add("earshot_waits_total", "Times that a session began to wait for the user.", waits_, "reason", "");
   add("earshot_wait_seconds_total", "How long sessions waited for the user, in waits that are over.",
       wait_seconds_, "reason", "");
@@ -183,7 +187,34 @@ void SessionMetrics::fill(MetricsPage& page, SessionStore& sessions,
       count_cost(session, sessions.models(), sessions.remote_host_of(session.name));
   });
   fill_counters(page);
+  fill_waits(page, sessions);
   fill_gauges(page, sessions, is_live);
+}
+
+/// By host (at a hub), program and reason: an alert on it needs no memory of single sessions.
+void SessionMetrics::fill_waits(MetricsPage& page, SessionStore& sessions) {
+  std::map<Labels, double> longest;
+  const std::int64_t now = wall_now_ms();
+  sessions.for_each([&](const Session& session) {
+    if (!session.status || session.status->state != "waiting") return;
+    const auto since = parse_time(session.status->since);
+    if (!since) return;
+    const std::string& program = session.program.empty() ? session.status->program : session.program;
+    const Labels key(name_or_other(sessions.remote_host_of(session.name)), name_or_other(program),
+                     name_or_other(session.status->reason));
+    if (longest.size() >= waits_max && !longest.contains(key)) return;
+    double& seconds = longest[key];
+    seconds = std::max(seconds, static_cast<double>(now - *since) / 1000);
+  });
+  page.family("earshot_longest_wait_seconds",
+              "How long the session that waits for the user longest has waited so far.");
+  for (const auto& [key, seconds] : longest) {
+    const auto& [host, program, reason] = key;
+    if (host.empty())
+      page.sample(seconds, {{"program", program}, {"reason", reason}});
+    else
+      page.sample(seconds, {{"host", host}, {"program", program}, {"reason", reason}});
+  }
 }
 
 void SessionMetrics::fill_gauges(MetricsPage& page, SessionStore& sessions,

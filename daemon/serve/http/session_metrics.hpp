@@ -24,6 +24,7 @@ class SessionMetrics {
   static constexpr std::size_t context_sessions_max = 64;  // the fullest
   static constexpr std::size_t limits_max = 64;            // of all hosts and programs
   static constexpr std::size_t hosts_max = 64;             // of a hub, with their own tokens, cost and limits
+  static constexpr std::size_t waits_max = 256;            // hosts, programs and reasons with a present wait
   static constexpr std::string_view other = "(other)";
 
   /// The stream was read: what it has used so far is not counted.
@@ -45,6 +46,7 @@ class SessionMetrics {
   void count_tokens(Session& session, Member& member, const event::UsageUpdated& used, std::string_view host);
   void count_cost(Session& session, const ModelTable& models, std::string_view host);
   void fill_counters(MetricsPage& page) const;
+  static void fill_waits(MetricsPage& page, SessionStore& sessions);
   static void fill_gauges(MetricsPage& page, SessionStore& sessions,
                           const std::function<bool(const Session&)>& is_live);
 
@@ -52,7 +54,7 @@ class SessionMetrics {
   std::map<std::string, std::uint64_t, std::less<>> events_;
   std::map<ByHost, std::uint64_t> tokens_;
   std::map<ByHost, double> costs_;
-  std::map<Labels, std::uint64_t> tools_, waits_;
+  std::map<Labels, std::uint64_t> tools_, turns_, waits_;
   std::map<Labels, double> wait_seconds_;
 };
 

@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import threading
+import unittest
 
 import websockets
 
@@ -20,6 +21,14 @@ def curl(daemon, target, *args, unix=False, token=True, scheme="http", timeout=d
     if done.returncode != 0:
         raise AssertionError(f"{command}: exit code {done.returncode}: {done.stderr.decode()}")
     return parse_response(done.stdout)
+
+
+def promtool():
+    """The path of Prometheus' promtool; skips the test where it is not installed."""
+    path = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..", "build", "tools", "prometheus", "usr", "bin", "promtool"))
+    if not os.path.exists(path):
+        raise unittest.SkipTest("promtool is not installed; ./dev test downloads it")
+    return path
 
 
 def parse_response(bytes):

@@ -2,6 +2,8 @@
 #include <catch2/catch.hpp>
 #include <regex>
 
+#include "base/clock.hpp"
+#include "base/quantities.hpp"
 #include "unit/serve/server_fixture.hpp"
 
 using namespace earshot;
@@ -41,6 +43,7 @@ TEST_CASE("events and tools are counted by type and outcome") {
   // The turn that was open in the history has ended, too.
   CHECK(fixture.value(R"(earshot_events_total{type="turn.finished"})") == "3");
   CHECK(fixture.value(R"(earshot_tools_total{program="claude-code",outcome="ok"})") == "2");
+  CHECK(fixture.value(R"(earshot_turns_total{program="claude-code",outcome="completed"})") == "2");
 }
 
 TEST_CASE("tokens are counted by model and kind, those of the history are not") {
@@ -97,6 +100,25 @@ TEST_CASE("waits are counted when they begin, and their time when they end") {
   status("working", "", "2026-03-14T09:27:09Z");
   CHECK(fixture.value(waits) == "2");
   CHECK(std::stod(fixture.value(seconds)) >= 0);
+}
+
+TEST_CASE("the longest present wait is a gauge, by program and reason") {
+  MetricsFixture fixture;
+  for (const char* name : {"s1", "s2", "s3"}) fixture.stream(name);
+  const auto wait = [&](const char* session, const char* reason, std::int64_t seconds) {
+    const std::string since = format_time(wall_now_ms() - seconds * 1000);
+    fixture.server.status_changed(session, {"waiting", reason, "", "registry", since});
+  };
+  CHECK(fixture.samples("earshot_longest_wait_seconds") == 0);
+  wait("s1", "permission", 1000);
+  wait("s2", "permission", 5000);
+  wait("s3", "question", 100);
+  const std::string longest = R"(earshot_longest_wait_seconds{program="claude-code",reason="permission"})";
+  CHECK(std::stod(fixture.value(longest)) >= 5000);
+  CHECK(fixture.samples("earshot_longest_wait_seconds") == 2);
+  fixture.server.status_changed("s2", {"working", "", "", "registry", format_time(wall_now_ms())});
+  CHECK(std::stod(fixture.value(longest)) >= 1000);
+  CHECK(std::stod(fixture.value(longest)) < 5000);
 }
 
 TEST_CASE("the fullest contexts, the limits and unseen sessions are gauges") {
