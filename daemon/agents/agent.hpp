@@ -200,7 +200,10 @@ class AgentProgram {
   /// The JSON that the program writes to the command of its status line; absent unless it is an object.
   virtual std::optional<StatusLine> parse_status_line(std::string_view) const { return std::nullopt; }
 
-  // process match
+  // process
+  /// The words of the command that continues a session in its working directory; its id follows. Empty: there
+  /// is none.
+  virtual std::span<const std::string_view> resume_command() const { return {}; }
   /// True for the command line of a running instance; the first argument is the executable.
   virtual bool matches_process(std::span<const std::string>) const { return false; }
 };

@@ -381,6 +381,8 @@ export type Welcome = {
     /** the largest frame that the daemon sends */
     outbound_bytes: number;
   };
+  /** by program: the words of the command that continues a session in its working directory; the session's id follows */
+  resume?: Record<string, Array<string>>;
 };
 
 /** A snapshot: everything that is known about a session. */

@@ -131,6 +131,11 @@ std::string ClaudeCode::session_of_todo_path(std::string_view path) const {
   return {};
 }
 
+std::span<const std::string_view> ClaudeCode::resume_command() const {
+  static constexpr std::string_view words[] = {"claude", "--resume"};
+  return words;
+}
+
 bool ClaudeCode::matches_process(std::span<const std::string> arguments) const {
   if (arguments.empty()) return false;
   const auto is_program = [](std::string_view path) {

@@ -27,6 +27,8 @@ class ClaudeCode : public AgentProgram {
   std::vector<TodoSource> todo_sources(std::string_view session) const override;
   std::string session_of_todo_path(std::string_view path) const override;
   bool matches_process(std::span<const std::string> arguments) const override;
+  /// `claude --resume ID`
+  std::span<const std::string_view> resume_command() const override;
 
   // evidence.cpp
   /// `agent-<id>.meta.json`.

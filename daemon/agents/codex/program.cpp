@@ -126,6 +126,10 @@ class Codex final : public AgentProgram {
     return describe_call(tool, input, prompt_reason(tool));
   }
 
+  std::span<const std::string_view> resume_command() const override {
+    static constexpr std::string_view words[] = {"codex", "resume"};
+    return words;
+  }
   bool matches_process(std::span<const std::string> arguments) const override {
     return !arguments.empty() && arguments[0].substr(arguments[0].rfind('/') + 1) == "codex";
   }

@@ -135,6 +135,10 @@ class Copilot final : public AgentProgram {
     return describe_call(tool, input, prompt_reason(tool));
   }
 
+  std::span<const std::string_view> resume_command() const override {
+    static constexpr std::string_view words[] = {"copilot", "--resume"};
+    return words;
+  }
   bool matches_process(std::span<const std::string> arguments) const override {
     const auto is_copilot = [](std::string_view path) {
       return path.substr(path.rfind('/') + 1) == "copilot" ||

@@ -62,6 +62,10 @@ class Pi final : public AgentProgram {
     return identity;
   }
 
+  std::span<const std::string_view> resume_command() const override {
+    static constexpr std::string_view words[] = {"pi", "--session"};
+    return words;
+  }
   bool matches_process(std::span<const std::string> arguments) const override {
     const auto is_pi = [](std::string_view path) {
       return path.substr(path.rfind('/') + 1) == "pi" ||

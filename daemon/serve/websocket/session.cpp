@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "agents/agent.hpp"
 #include "base/json_writer.hpp"
 #include "serve/auth/secrets.hpp"
 #include "serve/http/connection.hpp"
@@ -26,8 +27,12 @@ std::string welcome_frame(const ServerContext& context, View view) {
       .member("frame_bytes", context.limits.inbound_bytes_max)
       .member("subscriptions", context.limits.subscriptions_max)
       .member("outbound_bytes", outbound_bytes_max)
-      .end_object()
       .end_object();
+  json.key("resume").begin_object();
+  for (const AgentProgram* program : agent_programs())
+    if (const auto words = program->resume_command(); !words.empty())
+      json.array_member(program->program(), words);
+  json.end_object().end_object();
   return out;
 }
 

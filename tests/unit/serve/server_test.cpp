@@ -55,6 +55,10 @@ TEST_CASE("with a token in the header, frames are welcome, snapshot, ready, then
   REQUIRE(at(welcome, "/view") == "\"full\"");
   REQUIRE(at(welcome, "/limits") ==
           R"({"frame_bytes":1048576,"subscriptions":32,"outbound_bytes":16777216})");
+  REQUIRE(at(welcome, "/resume/claude-code") == R"(["claude","--resume"])");
+  REQUIRE(at(welcome, "/resume/codex") == R"(["codex","resume"])");
+  REQUIRE(at(welcome, "/resume/copilot") == R"(["copilot","--resume"])");
+  REQUIRE(at(welcome, "/resume/pi") == R"(["pi","--session"])");
   REQUIRE(at(client->frames[1], "/turn/prompt") == "\"begin\"");
   for (const std::string& frame : client->frames) REQUIRE(at(frame, "/type") != "no JSON");
 }
