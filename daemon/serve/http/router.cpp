@@ -32,6 +32,23 @@ HttpResponse page(const Request& request, const RequestContext& request_context,
   return or_not_modified(std::move(answer), request.if_none_match);
 }
 
+/// The page's icon, with a number of at most two digits.
+HttpResponse icon(const Request& request, const RequestContext&, ServerContext&) {
+  constexpr std::string_view known[] = {"count"};
+  Query query = parse_query(request.query());
+  query.only(known);
+  const std::string_view count = query.one("count");
+  const bool is_count = count.size() <= 2 && count.find_first_not_of("0123456789") == count.npos;
+  if (query.error.empty() && (!is_count || query.pairs.size() > 1))
+    query.error = "`count` is a number below 100";
+  if (!query.error.empty()) return text_response(400, query.error);
+  HttpResponse answer;
+  answer.content_type = "image/svg+xml";
+  answer.body = page_icon(count == "0" || count == "00" ? std::string_view() : count);
+  answer.etag = etag_of(answer.body);
+  return or_not_modified(std::move(answer), request.if_none_match);
+}
+
 HttpResponse healthz(const Request&, const RequestContext&, ServerContext&) {
   return text_response(200, "ok");
 }
@@ -319,6 +336,7 @@ constexpr Route routes[] = {
     {"/", get_head, Open::to_all, page},
     {"/app.js", get_head, Open::to_all, page},
     {"/style.css", get_head, Open::to_all, page},
+    {"/icon.svg", get_head, Open::to_all, icon},
     {"/healthz", get_head, Open::to_all, healthz},
     {"/v1/proof", get, Open::to_all, proof},
     {"/metrics", get_head, Open::to_metrics, metrics},

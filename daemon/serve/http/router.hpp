@@ -31,7 +31,9 @@ struct PageAsset {
 };
 /// `path` is `/`, `/app.js` or `/style.css`. The assets are contiguous, in this order.
 const PageAsset& page_asset(std::string_view path);
-/// The Content-Security-Policy of the page: its own script and style, and connections to the daemon at `host`
+/// The icon of the page as SVG. `count`: digits that it shows; empty: none.
+std::string page_icon(std::string_view count);
+/// The Content-Security-Policy of the page: its own script, style and icon, and connections to the daemon at `host`
 /// (empty: same origin only).
 std::string page_policy(std::string_view host, bool tls);
 

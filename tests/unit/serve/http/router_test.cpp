@@ -56,6 +56,12 @@ TEST_CASE("each path has its methods and its required permission") {
       {"GET", "/?x=1", 200, 200},
       {"GET", "/app.js", 200, 200},
       {"GET", "/style.css", 200, 200},
+      {"GET", "/icon.svg", 200, 200},
+      {"GET", "/icon.svg?count=7", 200, 200},
+      {"GET", "/icon.svg?count=100", 400, 400},
+      {"GET", "/icon.svg?count=<script>", 400, 400},
+      {"GET", "/icon.svg?count=1&count=2", 400, 400},
+      {"GET", "/icon.svg?size=7", 400, 400},
       {"GET", "/healthz", 200, 200},
       {"GET", "/metrics", 401, 200},
       {"HEAD", "/metrics", 401, 200},
@@ -336,4 +342,17 @@ TEST_CASE("the page may connect only to the daemon that served it") {
   REQUIRE(known.status == 304);
   REQUIRE(known.body.empty());
   REQUIRE(known.etag == page.etag);
+}
+
+TEST_CASE("the page's icon shows a number") {
+  ServerFixture fixture;
+  const HttpResponse plain = fixture.ask("GET", "/icon.svg"), none = fixture.ask("GET", "/icon.svg?count=0"),
+                     many = fixture.ask("GET", "/icon.svg?count=12");
+  REQUIRE(plain.content_type == "image/svg+xml");
+  REQUIRE(plain.body.find("<text") == std::string::npos);
+  REQUIRE(none.body == plain.body);
+  REQUIRE(many.body.find(">12</text>") != std::string::npos);
+  REQUIRE(many.etag != plain.etag);
+  REQUIRE(plain.page_policy.empty());
+  REQUIRE(fixture.ask("GET", "/").page_policy.find("img-src 'self';") != std::string::npos);
 }
