@@ -1,6 +1,6 @@
 // State of the connection in one line, and what the user can do about it.
 import { laggedUntil, ready, retry, sessionConnection, connection, type PageState } from "./connection.js";
-import { now } from "./format.js";
+import { wallClock } from "./format.js";
 
 interface StatusText {
   text: string;
@@ -18,7 +18,7 @@ const texts: { [S in PageState["state"]]: (state: Extract<PageState, { state: S 
   live: () => ({ text: "Live.", kind: "live" }),
   paused: () => ({ text: "This page is behind. Catching up…", kind: "wait" }),
   retrying: ({ at, code, tries }) => {
-    const seconds = Math.max(0, Math.ceil((at - now.value) / 1000));
+    const seconds = Math.max(0, Math.ceil((at - wallClock.value) / 1000));
     const reason = code === 1001 ? "The daemon was stopped." : tries < 2 ? "The connection was lost." : "The daemon does not respond.";
     return { text: `${reason} Retrying in ${seconds} s.`, kind: "trouble", help: "The sessions below may be out of date. If the daemon does not return:", command: "earshot doctor", retry: true };
   },
@@ -33,7 +33,7 @@ const texts: { [S in PageState["state"]]: (state: Extract<PageState, { state: S 
 function statusText(): StatusText {
   const status = texts[connection.value.state](connection.value as never);
   if (status.kind !== "live") return status;
-  if (laggedUntil.value > now.value) return { text: "Live. This page fell behind and skipped some events.", kind: "wait" };
+  if (laggedUntil.value > wallClock.value) return { text: "Live. This page fell behind and skipped some events.", kind: "wait" };
   const session = sessionConnection.value;
   return session && session.state !== "live" ? texts[session.state](session as never) : status;
 }

@@ -24,6 +24,11 @@ export const showHelp = () => (help_open.value = true);
 const shortcuts: Array<[string, string]> = [
   ["j, k", "next, previous session or entry"],
   ["Enter", "open the session; unfold the entry"],
+  ["n", "next session that needs you"],
+  ["x", "details of the session: model, turn, branch"],
+  ["c", "copy the command that resumes the session"],
+  ["p", "copy the session's path"],
+  ["s", "snooze the session"],
   ["g, G", "to the top, to the newest"],
   ["/", "search"],
   ["Esc", "leave the search, close, back to all sessions"],

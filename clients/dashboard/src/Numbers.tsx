@@ -1,7 +1,7 @@
 // How full the context is, what a session has cost, and how long it waited for the user: for the rows of the overview and for the session page.
 import type { ComponentChildren } from "preact";
 import { sessionTimes, type AccountLimit, type SessionFrame } from "../../sdk/src/index.js";
-import { contextShare, cost, duration, isHigh, now, span, tokens } from "./format.js";
+import { contextShare, cost, duration, isHigh, now, running, span, tokens } from "./format.js";
 import { LimitList } from "./SessionParts.js";
 
 type Usage = SessionFrame["usage"];
@@ -79,9 +79,9 @@ function TimeGauges({ frame }: { frame: SessionFrame }) {
   const ofTurn = (time_ms: number | undefined) => (frame.turn.number > 1 && time_ms ? `${frame.turn.open ? "this" : "last"} turn ${duration(time_ms)}` : undefined);
   return (
     <>
-      <Gauge kind="waited" name="Waited for you" present={frame.status.state === "waiting"} note={ofTurn(turn?.waited_ms)}>{duration(times.waited_ms)}</Gauge>
-      <Gauge kind="worked" name="Worked" note={ofTurn(turn?.worked_ms)}>{duration(times.worked_ms)}</Gauge>
-      <Gauge kind="idle" name="Idle">{duration(times.idle_ms)}</Gauge>
+      <Gauge kind="waited" name="Waited for you" present={frame.status.state === "waiting"} note={ofTurn(turn?.waited_ms)}>{running(times.waited_ms)}</Gauge>
+      <Gauge kind="worked" name="Worked" note={ofTurn(turn?.worked_ms)}>{running(times.worked_ms)}</Gauge>
+      <Gauge kind="idle" name="Idle">{running(times.idle_ms)}</Gauge>
     </>
   );
 }

@@ -1,19 +1,26 @@
 import { useEffect, useRef } from "preact/hooks";
 import { signal } from "@preact/signals";
-import { connection, ready, sessions } from "./connection.js";
+import { copy } from "./actions.js";
+import { Cards } from "./Cards.js";
+import { connection, lastFrameAt, ready, sessions } from "./connection.js";
 import { ConnectionHelp } from "./ConnectionStatus.js";
-import { onMoveFocus } from "./keyboard.js";
-import { address, follow, go, onlyHost, onlyProgram, onlyProject, onlyState, query } from "./route.js";
-import { hosts, nameOf, rows, type Row } from "./rows.js";
+import { clock, stale } from "./format.js";
+import { onMoveFocus, onRowAction } from "./keyboard.js";
+import { address, follow, go, grouping, onlyHost, onlyProgram, onlyProject, onlyState, query, sorting } from "./route.js";
+import { cards, hosts, matches, nameOf, rows, snoozed, type Row } from "./rows.js";
 import { Elapsed } from "./SessionParts.js";
-import { SessionRow } from "./SessionRow.js";
+import { snoozing } from "./snooze.js";
+import { SessionRow, expanded, toggleDetails } from "./SessionRow.js";
 import { VirtualList } from "./VirtualList.js";
 
 const narrow = signal(innerWidth < 720);
 addEventListener("resize", () => (narrow.value = innerWidth < 720));
 
-const group_px = 40; // heights: keep in agreement with overview.css
-const row_px = { wide: 52, narrow: 76 };
+// Heights in pixels: keep in agreement with overview.css.
+const group_px = 44;
+const quiet_px = 56;
+const row_px = { wide: 48, narrow: 84 };
+const details_px = { wide: 76, narrow: 148 };
 
 function Empty() {
   if (sessions.value.length > 0) {
@@ -42,44 +49,83 @@ function Project({ path }: { path: string }) {
   return <a href={address(only)} onClick={follow(only)} title={only.project ? `Only ${path}` : "All projects"}><span class="dir">{path.slice(0, path.length - name.length)}</span>{name}</a>;
 }
 
-function HostLink({ name }: { name: string }) {
+function HostName({ name }: { name: string }) {
   const only = { on: onlyHost.value === name ? "" : name };
-  return <><a class="host" href={address(only)} onClick={follow(only)} title={only.on ? `Only ${name}` : "All hosts"}>{name}</a> </>;
+  const host = hosts.value.get(name);
+  return (
+    <>
+      <a class="host" href={address(only)} onClick={follow(only)} title={only.on ? `Only ${name}` : "All hosts"}>{name}</a>
+      {host?.offline ? <> <span class="offline">offline{host.last_online ? <><span class="long">, last seen</span> <Elapsed since={host.last_online} short /> ago</> : ""}</span></> : null}
+    </>
+  );
 }
 
-function OfflineNote({ name }: { name: string }) {
-  const host = hosts.value.get(name);
-  if (!host?.offline) return null;
-  return <span class="offline">offline{host.last_online ? <><span class="long">, last seen</span> <Elapsed since={host.last_online} short /> ago</> : ""}</span>;
+function Group({ row }: { row: Row & { kind: "group" } }) {
+  const offline = row.host !== undefined && hosts.value.get(row.host)?.offline;
+  return (
+    <div class="group" data-offline={offline ? "" : undefined}>
+      <h2>{row.host ? <HostName name={row.host} /> : row.project ? <Project path={row.project} /> : row.title}</h2> <span class="count">{row.count.toLocaleString()}</span>
+    </div>
+  );
+}
+
+function Quiet({ count, open }: { count: number; open: boolean }) {
+  return <button type="button" class="quiet-line" data-item="quiet" aria-expanded={open} onClick={() => go({ quiet: open ? "" : "1" }, true)}>{count.toLocaleString()} ended or quiet</button>;
+}
+
+/** The names of the columns. For screen readers each row is one sentence. */
+const ColumnNames = () => <div class="columns-head" aria-hidden="true"><span>Session</span><span class="tool">Now</span><span>To do</span><span>Context</span><span>Cost</span><span title="Time in the present state">For</span></div>;
+
+/** What j and k move between: cards, rows, and the line of quiet sessions. */
+function focusable(): string[] {
+  return [...cards.peek().map(({ key }) => key), ...rows.peek().rows.filter(({ kind }) => kind !== "group").map(({ key }) => key)];
 }
 
 export function Overview() {
-  const list = rows.value;
-  const width = narrow.value ? row_px.narrow : row_px.wide;
+  const { rows: list } = rows.value;
+  const open = expanded.value;
+  const size = narrow.value ? "narrow" : "wide";
+  const heightOf = (row: Row) => (row.kind === "group" ? group_px : row.kind === "quiet" ? quiet_px : row_px[size] + (open.has(row.key) ? details_px[size] : 0));
   const scrollToRow = useRef<(index: number) => void>(() => {});
 
   useEffect(() => onMoveFocus((step) => {
-    const all = rows.peek();
-    const focused = document.activeElement?.closest<HTMLElement>("[data-item]")?.dataset.item;
-    let at = all.findIndex((row) => row.key === focused);
-    if (at < 0) at = step > 0 ? -1 : all.length;
-    do at += step; while (all[at]?.kind === "group");
-    const row = all[at];
-    if (!row) return;
-    scrollToRow.current(at);
-    requestAnimationFrame(() => document.querySelector<HTMLElement>(`[data-item="${CSS.escape(row.key)}"]`)?.focus({ preventScroll: true }));
+    const all = focusable();
+    const focused = document.activeElement?.closest<HTMLElement>("[data-item]") ?? document.activeElement?.closest(".card")?.querySelector<HTMLElement>("[data-item]");
+    const at = all.indexOf(focused?.dataset.item ?? "");
+    const key = at < 0 ? all.at(step > 0 ? 0 : -1) : all[at + step];
+    if (key === undefined) return;
+    const index = rows.peek().rows.findIndex((row) => row.kind !== "group" && row.key === key);
+    if (index >= 0) scrollToRow.current(index);
+    requestAnimationFrame(() => {
+      const element = document.querySelector<HTMLElement>(`[data-item="${CSS.escape(key)}"]`);
+      element?.focus({ preventScroll: true });
+      if (index < 0) element?.closest("li")?.scrollIntoView({ block: "nearest" });
+    });
   }), []);
-  useEffect(() => scrollTo(0, 0), [query.value, onlyState.value, onlyProject.value, onlyHost.value, onlyProgram.value]);
+  useEffect(() => onRowAction((action) => {
+    const key = document.activeElement?.closest<HTMLElement>("[data-item]")?.dataset.item ?? document.activeElement?.closest(".card")?.querySelector<HTMLElement>("[data-item]")?.dataset.item;
+    const session = sessions.peek().find((one) => one.key === key);
+    if (!session) return;
+    if (action === "details") toggleDetails(session.key);
+    else if (action === "snooze") snoozing.value = cards.peek().includes(session) ? session.key : "";
+    else void copy(session.frame, action);
+  }), []);
+  useEffect(() => scrollTo(0, 0), [query.value, onlyState.value, onlyProject.value, onlyHost.value, onlyProgram.value, grouping.value, sorting.value]);
 
-  if (list.length === 0) return <><h2 class="visually-hidden">Sessions</h2><Empty /></>;
+  if (matches.value === 0 && snoozed.value.length === 0) return <><h2 class="visually-hidden">Sessions</h2><Empty /></>;
   return (
-    <VirtualList id="sessions" label="Sessions" items={list} keyOf={(row: Row) => row.kind + row.key} height={(row) => (row.kind === "group" ? group_px : width)}
-      reveal={(scroll) => (scrollToRow.current = scroll)}>
-      {(row) => row.kind === "group" ? (
-        <div class="group" data-waiting={row.project === undefined ? "" : undefined}>
-          <h2>{row.host ? <HostLink name={row.host} /> : null}{row.project ? <Project path={row.project} /> : row.project === "" ? <span class="dir">unknown project</span> : row.title}</h2> <span class="count">{row.count}</span> {row.host ? <OfflineNote name={row.host} /> : null}
-        </div>
-      ) : <SessionRow frame={row.session.frame} session={row.session} phase={row.phase} show_project={row.show_project} />}
-    </VirtualList>
+    <div id="sessions" class="overview" data-stale={stale.value ? "" : undefined}>
+      {stale.value ? <p class="stale-note">Not live: as of {clock(lastFrameAt.value)}. Times stand still.</p> : null}
+      <Cards />
+      {list.length > 0 ? (
+        <section class="list" aria-label="All other sessions">
+          {list.some(({ kind }) => kind === "session") ? <ColumnNames /> : null}
+          <VirtualList id="rows" label="Sessions" items={list} keyOf={(row: Row) => row.kind + row.key} height={heightOf} reveal={(scroll) => (scrollToRow.current = scroll)}>
+            {(row) => row.kind === "group" ? <Group row={row} /> : row.kind === "quiet" ? <Quiet count={row.count} open={row.open} />
+              : <SessionRow frame={row.session.frame} session={row.session} phase={row.phase} show_project={row.show_project} show_host={row.show_host} />}
+          </VirtualList>
+        </section>
+      ) : null}
+    </div>
   );
 }

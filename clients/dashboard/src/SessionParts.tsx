@@ -1,18 +1,11 @@
 // Small parts that the rows of the overview and the session page share.
 import type { AccountLimit, OpenTool, SessionFrame } from "../../sdk/src/index.js";
-import { age, duration, hourMinute, isHigh, ms, now, period, programMark, programName } from "./format.js";
+import { age, isHigh, ms, now, period, programMark, programName, resetTime, running } from "./format.js";
 import { isTeam, showsPrograms, type Phase } from "./rows.js";
 
 /** The agent program, where not all sessions are Claude Code's. */
 export function ProgramMark({ program }: { program: string | undefined }) {
   return program && showsPrograms.value ? <><span class="program" data-program={program} title={programName(program)}>{programMark(program)}</span> </> : null;
-}
-
-const day_ms = 86_400_000;
-
-function resetText(resets_at: string, at: number): string {
-  const resets = ms(resets_at) ?? 0;
-  return resets - at < day_ms ? hourMinute(resets) : new Date(resets).toLocaleDateString([], { weekday: "short", day: "numeric", month: "short" });
 }
 
 const limits_max = 6; // the fullest: a team may have a thousand accounts
@@ -31,7 +24,7 @@ export function LimitList({ limits: all }: { limits: AccountLimit[] }) {
           <span class="windows">
             {windows.map(({ name, used_percent = 0, window_minutes, resets_at }) => {
               const span = window_minutes ? period(window_minutes) : name;
-              const reset = resets_at ? `, resets ${resetText(resets_at, at)}` : "";
+              const reset = resets_at ? `, resets ${resetTime(ms(resets_at) ?? 0, at)}` : "";
               return (
                 <span class="window" data-high={isHigh(used_percent, 100)} title={`${used_percent} % of ${span} used${resets_at ? `, resets ${new Date(resets_at).toLocaleString()}` : ""}`}>
                   <progress data-high={isHigh(used_percent, 100)} value={Math.min(used_percent, 100)} max={100} aria-label={`used of ${span}`} /> {Math.floor(used_percent)}% of {span}<span class="reset">{reset}</span>
@@ -51,7 +44,7 @@ export function Elapsed({ since, short, offset_ms = 0 }: { since: string | undef
   const start = ms(since);
   if (start === undefined) return null;
   const at = now.value - offset_ms;
-  return <time dateTime={since} title={new Date(start + offset_ms).toLocaleString()}>{short ? age(since, at) : duration(Math.floor(Math.max(0, at - start) / 1000) * 1000)}</time>;
+  return <time dateTime={since} title={new Date(start + offset_ms).toLocaleString()}>{short ? age(since, at) : running(at - start)}</time>;
 }
 
 export const completedCount = (todos: SessionFrame["todos"]) => todos.filter((todo) => todo.status === "completed").length;
@@ -70,17 +63,17 @@ export function TodoProgress({ frame, hidden }: { frame: Pick<SessionFrame, "tod
 const summary_max = 200; // characters: more than one line shows
 const summary_fields = ["command", "cmd", "file_path", "notebook_path", "pattern", "path", "url", "query", "description", "question", "task_name", "prompt", "skill"]; // most informative first
 
-const texts = (value: unknown) => (Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : []);
+export const texts = (value: unknown) => (Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : []);
 const relativePath = (path: string, base: string) => (base && path.startsWith(base + "/") ? path.slice(base.length + 1) : path);
 
 /** The script of `["bash", "-lc", "make"]`, else the words. */
-const commandOf = (words: string[]) => (words.length === 3 && /^-l?c$/.test(words[1]!) ? words[2]! : words.join(" "));
+export const commandOf = (words: string[]) => (words.length === 3 && /^-l?c$/.test(words[1]!) ? words[2]! : words.join(" "));
 
 /** The files that a patch of the form `*** Update File: PATH` changes. */
 export const filesOfPatch = (patch: string) => [...patch.matchAll(/^\*\*\* (?:Update|Add|Delete) File: (.+)$/gm)].map((match) => match[1]!);
 
 /** True for tools that start a subagent, in any program; a name may have a namespace. */
-const startsAgent = (tool: string) => ["Agent", "Task", "task", "spawn_agent"].includes(tool.slice(tool.lastIndexOf(".") + 1));
+export const startsAgent = (tool: string) => ["Agent", "Task", "task", "spawn_agent"].includes(tool.slice(tool.lastIndexOf(".") + 1));
 
 /** One line from a tool's input: its most informative field; paths below `base` are relative. */
 export function inputSummary(input: unknown, base = ""): string {

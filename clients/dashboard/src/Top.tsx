@@ -2,10 +2,10 @@ import { sessions } from "./connection.js";
 import { ConnectionHelp, ConnectionStatus } from "./ConnectionStatus.js";
 import { showHelp } from "./Dialog.js";
 import { notificationsBlocked, preferences, setPreferences, toggleNotifications } from "./notifications.js";
-import { follow, go, onlyHost, onlyProgram, onlyProject, onlyState, openSession, query, address } from "./route.js";
+import { follow, go, onlyHost, onlyProgram, onlyProject, openSession, query, address } from "./route.js";
 import { programName } from "./format.js";
-import { LimitList } from "./SessionParts.js";
-import { counts, hosts, isTeam, limits, phaseLabels, phases, programs, showsPrograms, unseenCount } from "./rows.js";
+import { chosenGrouping, chosenSorting, groupings, hosts, isTeam, programs, showsPrograms, sortings } from "./rows.js";
+import { Summary } from "./Summary.js";
 
 function Toggle(props: { on: boolean; label: string; title: string; toggle: () => void }) {
   return <button type="button" class="toggle" aria-pressed={props.on} title={props.title} onClick={props.toggle}>{props.label}</button>;
@@ -19,7 +19,7 @@ function HostFilter() {
     <select id="host" aria-label="Host" value={selected} data-selected={selected ? "" : undefined} onChange={(event) => go({ on: event.currentTarget.value })}>
       <option value="">All hosts</option>
       {selected && !hosts.value.has(selected) ? <option value={selected} selected>{selected}</option> : null}
-      {[...hosts.value.values()].map(({ name, sessions, offline }) => <option key={name} value={name} selected={name === selected}>{`${name} (${sessions})${offline ? ", offline" : ""}`}</option>)}
+      {[...hosts.value.values()].map(({ name, offline }) => <option key={name} value={name} selected={name === selected}>{`${name}${offline ? ", offline" : ""}`}</option>)}
     </select>
   );
 }
@@ -37,33 +37,30 @@ function ProgramFilter() {
   );
 }
 
-function StateChip({ state, label, count, title }: { state: string; label: string; count: number; title?: string }) {
-  if (count === 0 && onlyState.value !== state) return null;
+/** How the rows are grouped or sorted: a part of the address, absent for the default. */
+function Arrangement({ id, name, value, choices }: { id: "group" | "sort"; name: string; value: string; choices: Record<string, string> }) {
+  const [usual] = Object.keys(choices);
   return (
-    <button type="button" class="chip" data-state={state} title={title} aria-pressed={onlyState.value === state} onClick={() => go({ state: onlyState.value === state ? "" : state })}>
-      {label} <b>{count}</b>
-    </button>
+    <label class="arrangement"><span>{name}</span>
+      <select id={id} aria-label={name} value={value} onChange={(event) => go({ [id]: event.currentTarget.value === usual ? "" : event.currentTarget.value })}>
+        {Object.entries(choices).map(([choice, label]) => <option key={choice} value={choice} selected={choice === value}>{label}</option>)}
+      </select>
+    </label>
   );
 }
 
 function Filters() {
-  const counted = counts.value;
   return (
     <div class="filters">
       <input id="search" type="search" placeholder="Search" aria-label="Search sessions" title="Press / to search" autocomplete="off" spellcheck={false} value={query.value}
         onInput={(event) => go({ q: event.currentTarget.value }, true)} />
       <HostFilter />
       <ProgramFilter />
-      <div class="chips" role="group" aria-label="Show only">
-        {phases.map((phase) => (
-          <>
-            <StateChip state={phase} label={phaseLabels[phase]} count={counted[phase]} />
-            {phase === "waiting" ? <StateChip state="unseen" label="unseen" count={unseenCount.value} title="Finished since you last looked" /> : null}
-          </>
-        ))}
-        {onlyProject.value ? <button type="button" class="chip" aria-pressed="true" onClick={() => go({ project: "" })}>{onlyProject.value} ✕</button> : null}
-      </div>
-      <LimitList limits={limits.value} />
+      {onlyProject.value ? <button type="button" class="chip" aria-pressed="true" onClick={() => go({ project: "" })}>{onlyProject.value} ✕</button> : null}
+      <span class="arrangements">
+        <Arrangement id="group" name="Group" value={chosenGrouping.value} choices={groupings} />
+        <Arrangement id="sort" name="Sort" value={chosenSorting.value} choices={sortings} />
+      </span>
     </div>
   );
 }
@@ -83,7 +80,7 @@ export function Top() {
         </div>
         {has_sessions || openSession.value ? <ConnectionHelp place="advice" /> : null}
       </div>
-      {has_sessions && !openSession.value ? <Filters /> : null}
+      {has_sessions && !openSession.value ? <><Summary /><Filters /></> : null}
     </header>
   );
 }

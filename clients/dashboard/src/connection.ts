@@ -1,6 +1,7 @@
 // Sign-in, and the overview's subscription. All data of the page arrives here or in session.ts.
 import { batch, computed, signal } from "@preact/signals";
 import { Earshot, SessionStore, type ConnectionState, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
+import { stale } from "./format.js";
 import { sanitizingSocket } from "./sanitize.js";
 
 export type PageState = ConnectionState | { state: "signed_out" | "used" | "unreachable" };
@@ -12,6 +13,10 @@ export const connection = signal<PageState>({ state: "connecting" });
 export const ready = signal(false); // the first snapshot was complete
 export const laggedUntil = signal(0);
 export const daemonHost = signal("");
+/** By program: the words of the command that continues a session. */
+export const resumeCommands = signal<Record<string, string[]>>({});
+/** When the last frame arrived. */
+export const lastFrameAt = signal(0);
 export const sessionConnection = signal<PageState | undefined>(undefined); // of the open session's own subscription
 
 const render_ms_min = 100;
@@ -32,7 +37,8 @@ export function throttle(render: () => void): { schedule: () => void; cancel: ()
 }
 
 const version = signal(0);
-const store = new SessionStore({ events_max: 0 });
+const sessions_max = 20_000; // of a team; above it those with the oldest activity are left out
+const store = new SessionStore({ events_max: 0, sessions_max });
 /** All sessions: a new array after each change. */
 export const sessions = computed<SessionState[]>(() => {
   void version.value;
@@ -115,12 +121,25 @@ async function signIn(code: string): Promise<"signed_in" | "used" | "unreachable
   }
 }
 
+let last_frame_ms = 0;
+
+/** While there is no connection, what is shown stays, marked with the time of the last frame. */
+function setState(state: PageState) {
+  batch(() => {
+    connection.value = state;
+    lastFrameAt.value = last_frame_ms;
+    stale.value = ready.peek() && state.state !== "live" && state.state !== "catching_up" && state.state !== "paused";
+  });
+}
+
 let subscription: ReturnType<Earshot["subscribe"]> | undefined;
 
 function subscribe() {
   subscription = earshot.watch({ deliver: "state" }, store, {
     frame: (frame) => {
+      last_frame_ms = Date.now();
       if (frame.type === "welcome") {
+        resumeCommands.value = frame.resume ?? {};
         if (!acceptInstance(frame.instance)) return signOut("the daemon was restarted");
         daemonHost.value = frame.host;
       }
@@ -128,7 +147,7 @@ function subscribe() {
     },
     state: (state) => {
       if (state.state === "unauthorized") sessionStorage.removeItem(token_key);
-      connection.value = state;
+      setState(state);
     },
   }).subscription;
 }
@@ -137,7 +156,7 @@ function signOut(reason: string) {
   subscription?.close();
   subscription = undefined;
   sessionStorage.removeItem(token_key);
-  connection.value = { state: "unauthorized", reason };
+  setState({ state: "unauthorized", reason });
 }
 
 /** Signs in with the address's code, if it has one, and subscribes. */

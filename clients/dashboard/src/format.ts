@@ -1,32 +1,24 @@
 // Numbers and times as text. Relative times are rendered from `now`.
 import { signal } from "@preact/signals";
+import { span } from "./quantities.js";
 
-/** The current time, updated every second. */
+export { duration, running, span, tokens } from "./quantities.js";
+
+/** The clock, updated every second. */
+export const wallClock = signal(Date.now());
+/** What is shown is older than the clock: the connection is lost. */
+export const stale = signal(false);
+/** The time that running durations refer to, updated every second: it stands still while what is shown is stale. */
 export const now = signal(Date.now());
-setInterval(() => (now.value = Date.now()), 1000);
+setInterval(() => {
+  wallClock.value = Date.now();
+  if (!stale.peek()) now.value = wallClock.value;
+}, 1000);
 
 export const ms = (time: string | undefined): number | undefined => {
   const parsed = time === undefined ? NaN : Date.parse(time);
   return Number.isNaN(parsed) ? undefined : parsed;
 };
-
-export function duration(millis: number): string {
-  const s = Math.max(0, Math.floor(millis / 1000));
-  if (millis < 1000 && millis > 0) return `${Math.round(millis)} ms`;
-  if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} m ${String(s % 60).padStart(2, "0")} s`;
-  if (s < 86_400) return `${Math.floor(s / 3600)} h ${String(Math.floor((s % 3600) / 60)).padStart(2, "0")} m`;
-  return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
-}
-
-/** In one unit: `5 s`, `12 m`, `3 h`, `2 d`. */
-export function span(millis: number): string {
-  const s = Math.max(0, Math.floor(millis / 1000));
-  if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} m`;
-  if (s < 86_400) return `${Math.floor(s / 3600)} h`;
-  return `${Math.floor(s / 86_400)} d`;
-}
 
 /** Age in one unit; empty if it is not known. */
 export function age(time: string | undefined, at: number): string {
@@ -38,13 +30,6 @@ export function age(time: string | undefined, at: number): string {
 export function cost(usd: number): string {
   if (usd > 0 && usd < 0.01) return "<$0.01";
   return usd < 1000 ? `$${usd.toFixed(2)}` : `$${Math.round(usd).toLocaleString()}`;
-}
-
-export function tokens(count: number): string {
-  if (count < 1000) return String(count);
-  if (count < 100_000) return `${(count / 1000).toFixed(1)}k`;
-  if (count < 1_000_000) return `${Math.round(count / 1000)}k`;
-  return `${(count / 1_000_000).toFixed(1)}M`;
 }
 
 const with_seconds = new Intl.DateTimeFormat([], { hour: "numeric", minute: "2-digit", second: "2-digit" });
@@ -61,10 +46,16 @@ export const programName = (program: string | undefined) => (program === undefin
 /** The first word of the name: marks a session. */
 export const programMark = (program: string | undefined) => programName(program).split(" ", 1)[0]!;
 
-/** `5 h`, `7 d`, `90 m` */
+/** `5h`, `7d`, `90m` */
 export function period(minutes: number): string {
-  if (minutes % 1440 === 0) return `${minutes / 1440} d`;
-  return minutes % 60 === 0 ? `${minutes / 60} h` : `${minutes} m`;
+  if (minutes % 1440 === 0) return `${minutes / 1440}d`;
+  return minutes % 60 === 0 ? `${minutes / 60}h` : `${minutes}m`;
+}
+
+/** `14:05` today, `Thu, Nov 26, 14:05` on another day, in the user's language. */
+export function resetTime(resets: number, at: number): string {
+  const day = (millis: number) => new Date(millis).toDateString();
+  return day(resets) === day(at) ? hourMinute(resets) : `${new Date(resets).toLocaleDateString([], { weekday: "short", day: "numeric", month: "short" })}, ${hourMinute(resets)}`;
 }
 
 /** Share of the context that is in use, in percent; `undefined` if its size is unknown. */

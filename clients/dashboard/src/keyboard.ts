@@ -1,6 +1,8 @@
 // Keyboard shortcuts. j and k move the focus between elements with data-item; a virtual list registers its own function, since an item may not be rendered.
+// Keys that an input or a select uses are left to it, and keys with a modifier to the browser.
 import { go, openSession, query } from "./route.js";
 import { showHelp } from "./Dialog.js";
+import { snoozing } from "./snooze.js";
 
 type MoveFocus = (step: 1 | -1) => void;
 let list_focus: MoveFocus | undefined;
@@ -11,6 +13,15 @@ export function onMoveFocus(move: MoveFocus): () => void {
   return () => list_focus === move && (list_focus = undefined);
 }
 
+export type RowAction = "details" | "resume" | "path" | "snooze";
+let row_action: ((action: RowAction) => void) | undefined;
+
+/** Registers what the keys do with the focused session. Returns a function that removes it. */
+export function onRowAction(act: (action: RowAction) => void): () => void {
+  row_action = act;
+  return () => row_action === act && (row_action = undefined);
+}
+
 function moveFocus(step: 1 | -1) {
   const items = [...document.querySelectorAll<HTMLElement>("[data-item]")];
   const at = items.indexOf(document.activeElement?.closest<HTMLElement>("[data-item]") ?? document.body);
@@ -19,23 +30,39 @@ function moveFocus(step: 1 | -1) {
   next?.scrollIntoView({ block: "nearest" });
 }
 
+/** The next session that needs the user, after the focused one. */
+function focusNextCard() {
+  const all = [...document.querySelectorAll<HTMLElement>("[data-card]")];
+  const at = all.indexOf(document.activeElement?.closest(".card")?.querySelector<HTMLElement>("[data-card]") ?? document.body);
+  const next = all[(at + 1) % all.length];
+  next?.focus({ preventScroll: true });
+  next?.closest("li")?.scrollIntoView({ block: "nearest" });
+}
+
 export const scrollToEnd = () => scrollTo(0, document.documentElement.scrollHeight);
 
 addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || document.querySelector("dialog[open]")) return;
   const target = event.target as HTMLElement;
-  const typing = target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement;
+  const typing = target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement || target.isContentEditable;
   if (event.key === "Escape") {
     if (typing) {
       if (query.value) go({ q: "" }, true);
       target.blur();
+    } else if (snoozing.value) {
+      const title = target.closest(".card")?.querySelector<HTMLElement>("[data-card]");
+      snoozing.value = "";
+      title?.focus();
     } else if (openSession.value) {
       go({ session: "", host: "" });
+    } else if (target instanceof HTMLSelectElement) {
+      target.blur();
     }
     return;
   }
+  if (target instanceof HTMLSelectElement) return; // chooses an option by its letters
   if (typing) {
-    if (event.key === "Enter") (list_focus ?? moveFocus)(1);
+    if (event.key === "Enter" && target.id === "search") (list_focus ?? moveFocus)(1);
     return;
   }
   const actions: Record<string, () => void> = {
@@ -45,6 +72,13 @@ addEventListener("keydown", (event) => {
     G: scrollToEnd,
     "/": () => document.getElementById("search")?.focus(),
     "?": () => showHelp(),
+    ...(!openSession.value && {
+      n: focusNextCard,
+      x: () => row_action?.("details"),
+      c: () => row_action?.("resume"),
+      p: () => row_action?.("path"),
+      s: () => row_action?.("snooze"),
+    }),
   };
   const action = actions[event.key];
   if (!action) return;

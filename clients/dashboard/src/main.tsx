@@ -17,7 +17,7 @@ function App() {
     <>
       <Top />
       <main>{session ? <SessionPage key={session + openHost.value} session={session} host={openHost.value} /> : <Overview />}</main>
-      <p class="visually-hidden" aria-live="assertive">{announcement.value}</p>
+      <p class="visually-hidden" aria-live="polite">{announcement.value}</p>
       <HelpDialog />
     </>
   );

@@ -50,18 +50,25 @@ function playTone() {
   tone.stop(audio.currentTime + 0.4);
 }
 
-/** Text of the live region: the sessions that started to wait. */
+/** Text of the live region: how many sessions need the user after each change, and those that began to. */
 export const announcement = signal("");
 
 /** Waits that were announced: key of the wait (session, reason, since) to key of the session. `undefined` until the first snapshot, whose waits are not announced. */
 let announced: Map<string, string> | undefined;
+let announced_count: number | undefined;
+const spoken_max = 3; // sessions named at once
 
 const mark = ({ program }: SessionFrame) => (program && showsPrograms.peek() ? `${programMark(program)} · ` : "");
 const headline = (frame: SessionFrame) => `${mark(frame)}${titleOf(frame)}${isTeam.peek() ? ` on ${frame.host}` : ""} needs you`;
 const request = ({ status }: SessionFrame) => status.detail ?? status.reason ?? "";
 
+const icon_count_max = 99;
+
 effect(() => {
   const [needs_you, finished] = [waiting.value.length, unseen.value.length];
+  const icon = document.querySelector<HTMLLinkElement>("link[rel=icon]");
+  const href = needs_you > 0 ? `/icon.svg?count=${Math.min(needs_you, icon_count_max)}` : "/icon.svg";
+  if (icon && icon.getAttribute("href") !== href) icon.setAttribute("href", href);
   document.title = `${needs_you > 0 ? `(${needs_you}) ` : ""}earshot${finished > 0 ? `: ${finished} unseen` : ""}`;
 });
 
@@ -73,8 +80,12 @@ effect(() => {
   // A session of an offline host still waits: keep its wait, so that it is not announced again when the host returns.
   const offline = new Set(announced ? sessions.peek().filter((session) => isOffline(session.frame)).map((session) => session.key) : []);
   announced = new Map([...[...(announced ?? [])].filter(([, key]) => offline.has(key)), ...[...waits].map(([wait, session]) => [wait, session.key] as const)]);
+  const changed = announced_count !== undefined && announced_count !== all.length;
+  announced_count = all.length;
+  if (fresh.length === 0 && !changed) return;
+  const spoken = fresh.slice(0, spoken_max).map(({ frame }) => `${headline(frame)}: ${request(frame)}`);
+  announcement.value = [...spoken, all.length === 0 ? "No session needs you" : `${all.length} ${all.length === 1 ? "session needs" : "sessions need"} you`].join(". ");
   if (fresh.length === 0) return;
-  announcement.value = fresh.map(({ frame }) => `${headline(frame)}: ${request(frame)}`).join(". ");
   const { notify, sound } = preferences.peek();
   if (sound) playTone();
   if (!notify || document.visibilityState === "visible") return;

@@ -12,6 +12,9 @@ export const onlyState = parameter("state");
 export const onlyProject = parameter("project");
 export const onlyHost = parameter("on"); // `host` is the host of the open session
 export const onlyProgram = parameter("program");
+export const grouping = parameter("group"); // project, if empty
+export const sorting = parameter("sort"); // need, if empty
+export const showsQuiet = parameter("quiet"); // `1`: sessions that ended or went quiet are not folded
 export const openSession = parameter("session"); // empty: the overview
 export const openHost = parameter("host");
 

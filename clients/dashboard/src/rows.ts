@@ -1,25 +1,52 @@
-// Rows of the overview: waiting sessions first, then groups by host and project. The order depends on phases and their start times only,
-// so that activity does not reorder the list.
+// What the overview shows: the waiting sessions, then groups of rows, then those that ended or went quiet. What the order depends on is kept for each session, so that
+// a change of one of thousands is cheap, and the list is only sorted again when it changed.
 import { computed } from "@preact/signals";
 import { accountLimits, isOffline, type AccountLimit, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
 import { daemonHost, sessions, visible } from "./connection.js";
-import { ms, now, programName } from "./format.js";
-import { onlyHost, onlyProgram, onlyProject, onlyState, openHost, openSession, query } from "./route.js";
+import { ms, now, programName, wallClock } from "./format.js";
+import { grouping, onlyHost, onlyProgram, onlyProject, onlyState, openHost, openSession, query, showsQuiet, sorting } from "./route.js";
+import { snoozeOf, snoozeVersion } from "./snooze.js";
 
 export const phases = ["waiting", "working", "done", "idle", "unknown", "offline", "ended"] as const;
 export type Phase = (typeof phases)[number];
 export const phaseLabels: Record<Phase, string> = { waiting: "needs you", working: "working", done: "done", idle: "idle", unknown: "unknown", offline: "offline", ended: "ended" };
 
-const done_ms = 30 * 60_000; // how long a completed turn is shown as done; one that failed or was interrupted never is
+export const groupings = { project: "Project", host: "Host", program: "Program", none: "None" } as const;
+export const sortings = { need: "Need", activity: "Activity", cost: "Cost", context: "Context", name: "Name" } as const;
+type Grouping = keyof typeof groupings;
+type Sorting = keyof typeof sortings;
+export const chosenGrouping = computed<Grouping>(() => (grouping.value in groupings ? (grouping.value as Grouping) : "project"));
+export const chosenSorting = computed<Sorting>(() => (sorting.value in sortings ? (sorting.value as Sorting) : "need"));
 
-export type Row = { kind: "group"; key: string; title: string; project?: string; host: string; count: number } | { kind: "session"; key: string; session: SessionState; phase: Phase; show_project: boolean };
+const done_ms = 30 * 60_000; // how long a completed turn that was seen is shown as done; one that failed or was interrupted never is
+const cards_max = 12; // further waiting sessions are rows
+
+/** What the overview needs of a session, as of its frame. */
+interface Entry {
+  session: SessionState;
+  frame: SessionFrame;
+  phase: Phase;
+  until: number; // the phase changes then without a new frame
+  project: string;
+  title: string;
+  since: number; // when the present state began
+  cost: number;
+  share: number;
+  search: string | undefined;
+}
+
+export type Row =
+  | { kind: "group"; key: string; title: string; project?: string; host?: string; count: number }
+  | { kind: "session"; key: string; session: SessionState; phase: Phase; show_project: boolean; show_host: boolean }
+  | { kind: "quiet"; key: string; count: number; open: boolean };
 
 export function phaseOf(frame: SessionFrame, at: number): Phase {
   const { state, reason } = frame.status;
   if (isOffline(frame)) return "offline";
-  if (state !== "idle" || reason === "background") return state === "idle" ? "idle" : state;
+  if (state !== "idle" || reason === "background") return state;
   const finished = ms(frame.turn.finished);
-  return finished !== undefined && frame.turn.outcome === "completed" && at - finished - (frame.clock_offset_ms ?? 0) < done_ms ? "done" : "idle";
+  if (finished === undefined || frame.turn.outcome !== "completed") return "idle";
+  return frame.unseen || at - finished - (frame.clock_offset_ms ?? 0) < done_ms ? "done" : "idle";
 }
 
 export const titleOf = (frame: SessionFrame) => frame.title || frame.turn.prompt || frame.session;
@@ -27,56 +54,142 @@ export const projectOf = (frame: SessionFrame) => frame.project ?? frame.directo
 /** The last part of a path. */
 export const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1) || path;
 
+/** When the session's present state began: the one age that the overview shows. */
+export const sinceOf = ({ status, turn }: SessionFrame) => status.since ?? (status.state === "working" || status.state === "waiting" ? turn.started : (turn.finished ?? turn.started));
+
 /** The text that a search matches. */
 function searchText(frame: SessionFrame): string {
   return [titleOf(frame), projectOf(frame), frame.host, frame.session, frame.program, programName(frame.program), frame.model, frame.git_branch, frame.last_text, frame.status.detail, ...frame.tools.map((tool) => tool.tool)]
     .join("\n").toLowerCase();
 }
 
+function entryOf(session: SessionState, at: number): Entry {
+  const { frame } = session;
+  const phase = phaseOf(frame, at);
+  const { context = 0, context_window, cost_usd = -1 } = frame.usage;
+  const finished = (ms(frame.turn.finished) ?? 0) + (frame.clock_offset_ms ?? 0);
+  return {
+    session, frame, phase, until: phase === "done" && !frame.unseen ? finished + done_ms : Infinity, project: projectOf(frame), title: titleOf(frame),
+    since: (ms(sinceOf(frame)) ?? 0) + (frame.clock_offset_ms ?? 0), cost: cost_usd, share: context_window ? context / context_window : -1, search: undefined,
+  };
+}
+
+/** Ended, or idle without anything to look at. Background work is not quiet. */
+const isQuiet = ({ phase, frame }: Entry) => !frame.unseen && (phase === "ended" || phase === "unknown" || (phase === "idle" && frame.status.reason !== "background"));
+
+/** True if the order of the rows is the same with either. */
+const hasSamePlace = (a: Entry, b: Entry) =>
+  a.phase === b.phase && a.since === b.since && a.project === b.project && a.title === b.title && a.frame.unseen === b.frame.unseen && a.frame.program === b.frame.program &&
+  a.frame.status.reason === b.frame.status.reason && a.cost === b.cost && a.share === b.share && a.frame.last_activity === b.frame.last_activity;
+/** The same, if the order does not depend on numbers that change all the time. */
+const hasSameCalmPlace = (a: Entry, b: Entry) =>
+  a.phase === b.phase && a.since === b.since && a.project === b.project && a.title === b.title && a.frame.unseen === b.frame.unseen && a.frame.program === b.frame.program && a.frame.status.reason === b.frame.status.reason;
+
+const entries = new Map<string, Entry>();
 const minute = computed(() => Math.floor(now.value / 60_000));
 
-const classified = computed(() => {
-  const at = Math.max(minute.value * 60_000, Date.now());
-  return sessions.value.map((session) => ({ session, phase: phaseOf(session.frame, at) }));
-});
+/** All sessions. `structure` changes with the order of the rows. */
+const classified = computed<{ all: Entry[]; structure: number }>((() => {
+  let structure = 0;
+  return () => {
+    const at = Math.max(minute.value * 60_000, now.peek());
+    const isSame = chosenSorting.value === "need" || chosenSorting.value === "name" ? hasSameCalmPlace : hasSamePlace;
+    const all: Entry[] = [];
+    let changed = sessions.value.length !== entries.size;
+    for (const session of sessions.value) {
+      let entry = entries.get(session.key);
+      if (!entry || entry.frame !== session.frame || entry.session !== session || entry.until <= at) {
+        const next = entryOf(session, at);
+        if (!entry || entry.session !== session || !isSame(entry, next)) changed = true;
+        entries.set(session.key, (entry = next));
+      }
+      all.push(entry);
+    }
+    if (entries.size > all.length) {
+      const present = new Set(all.map(({ session }) => session.key));
+      for (const key of entries.keys()) if (!present.has(key)) entries.delete(key);
+      changed = true;
+    }
+    if (changed) structure++;
+    return { all, structure };
+  };
+})());
 
 /** By host and program: the filters that select a part of the team. */
 const isChosen = (frame: SessionFrame) => (!onlyHost.value || frame.host === onlyHost.value) && (!onlyProgram.value || frame.program === onlyProgram.value);
 
+const isOnScreen = ({ session, host }: SessionFrame) => visible.value && openSession.value === session && (!openHost.value || openHost.value === host);
+
+/** All sessions that wait, and of those the ones that the user put off. */
+const waits = computed(() => {
+  void snoozeVersion.value;
+  const at = wallClock.peek();
+  const all = classified.value.all.filter(({ phase }) => phase === "waiting").map(({ session }) => session);
+  return { all, snoozed: new Set(all.filter((session) => snoozeOf(session, at)).map(({ key }) => key)) };
+});
+
+/** Sessions that need the user now. */
+export const waiting = computed(() => waits.value.all.filter(({ key }) => !waits.value.snoozed.has(key)));
+export const snoozed = computed(() => waits.value.all.filter(({ key, frame }) => waits.value.snoozed.has(key) && isChosen(frame)));
+
 export const counts = computed(() => {
   const counted = Object.fromEntries(phases.map((phase) => [phase, 0])) as Record<Phase, number>;
-  for (const { session, phase } of classified.value) if (isChosen(session.frame)) counted[phase]++;
+  for (const { frame, phase } of classified.value.all) if (isChosen(frame)) counted[phase]++;
+  counted.waiting -= snoozed.value.length;
   return counted;
 });
 
-const isOnScreen = ({ session, host }: SessionFrame) => visible.value && openSession.value === session && (!openHost.value || openHost.value === host);
-
 /** Sessions with a turn that finished since the user last looked. */
-export const unseen = computed(() => sessions.value.filter(({ frame }) => frame.unseen && !isOnScreen(frame)));
+export const unseen = computed(() => classified.value.all.filter(({ frame }) => frame.unseen && !isOnScreen(frame)).map(({ session }) => session));
 export const unseenCount = computed(() => unseen.value.filter(({ frame }) => isChosen(frame)).length);
 
 /** By phase, or `unseen`. */
-const hasState = (frame: SessionFrame, phase: Phase) => !onlyState.value || onlyState.value === phase || (onlyState.value === "unseen" && frame.unseen === true);
+const hasState = ({ frame, phase }: Entry) => !onlyState.value || onlyState.value === phase || (onlyState.value === "unseen" && frame.unseen === true);
 
-export interface Host { name: string; sessions: number; offline: boolean; last_online: string | undefined }
+export interface Today { sessions: number; began_earlier: number; cost_usd: number; is_estimated: boolean; without_cost: number; tokens: number; output: number }
+
+/** What the sessions that were active since midnight used: all of them, their part before midnight included. */
+export const today = computed<Today>(() => {
+  const midnight = new Date(minute.value * 60_000).setHours(0, 0, 0, 0);
+  const sum: Today = { sessions: 0, began_earlier: 0, cost_usd: 0, is_estimated: false, without_cost: 0, tokens: 0, output: 0 };
+  for (const { frame } of classified.value.all) {
+    const { usage, times, status, clock_offset_ms = 0 } = frame;
+    const active = ms(frame.last_activity);
+    if (active === undefined || active + clock_offset_ms < midnight || !isChosen(frame)) continue;
+    sum.sessions++;
+    // `times` are counted from the first turn to the beginning of the present state.
+    const began = times && status.since ? ms(status.since)! - times.waited_ms - times.worked_ms - times.idle_ms : undefined;
+    if (began === undefined || began + clock_offset_ms < midnight) sum.began_earlier++;
+    if (usage.cost_usd === undefined) sum.without_cost++;
+    else sum.cost_usd += usage.cost_usd;
+    sum.is_estimated ||= (usage.cost_source ?? "recorded") !== "recorded";
+    sum.tokens += usage.input + usage.output + usage.cache_read + usage.cache_write;
+    sum.output += usage.output;
+  }
+  return sum;
+});
+
+export interface Host { name: string; offline: boolean; last_online: string | undefined }
 
 /** The sessions' hosts by name. Returns the same object while nothing has changed. */
 export const hosts = computed<Map<string, Host>>((() => {
   let last = new Map<string, Host>();
-  let last_json = "";
+  const isSame = (found: Map<string, Host>) => {
+    if (found.size !== last.size) return false;
+    for (const [name, host] of found) {
+      const old = last.get(name);
+      if (!old || old.offline !== host.offline || old.last_online !== host.last_online) return false;
+    }
+    return true;
+  };
   return () => {
     const found = new Map<string, Host>();
     for (const { frame } of sessions.value) {
       let host = found.get(frame.host);
-      if (!host) found.set(frame.host, (host = { name: frame.host, sessions: 0, offline: false, last_online: undefined }));
-      host.sessions++;
+      if (!host) found.set(frame.host, (host = { name: frame.host, offline: false, last_online: undefined }));
       if (isOffline(frame)) Object.assign(host, { offline: true, last_online: frame.status.since ?? host.last_online });
     }
-    const sorted = [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
-    const json = JSON.stringify(sorted);
-    if (json === last_json) return last;
-    last_json = json;
-    return (last = new Map(sorted.map((host) => [host.name, host])));
+    return isSame(found) ? last : (last = new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1))));
   };
 })());
 
@@ -93,51 +206,96 @@ export const programs = computed(() => {
 /** True if not all sessions are Claude Code's: each session then shows its program. */
 export const showsPrograms = computed(() => [...programs.value.keys()].some((program) => program !== "claude-code"));
 
+function* chosenFrames(all: Entry[]) {
+  for (const { frame } of all) if (isChosen(frame) && frame.limits) yield frame;
+}
+
 /** The limits of the accounts whose sessions are shown. */
-export const limits = computed<AccountLimit[]>(() => accountLimits(sessions.value.map(({ frame }) => frame).filter(isChosen), Math.max(minute.value * 60_000, Date.now())));
+export const limits = computed<AccountLimit[]>(() => accountLimits(chosenFrames(classified.value.all), Math.max(minute.value * 60_000, now.peek())));
 
-export const waiting = computed(() => classified.value.filter(({ phase }) => phase === "waiting").map(({ session }) => session));
+/** The most important first: finished and not seen, working, done, … */
+const need = ({ phase, frame }: Entry) => (frame.unseen ? 0 : 1 + phases.indexOf(phase));
+const byText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+const byKey = (a: Entry, b: Entry) => byText(a.session.key, b.session.key);
+const byActivity = (a: Entry, b: Entry) => byText(b.frame.last_activity ?? "", a.frame.last_activity ?? "");
+const comparisons: Record<Sorting, (a: Entry, b: Entry) => number> = {
+  need: (a, b) => need(a) - need(b) || b.since - a.since || byKey(a, b),
+  activity: (a, b) => byActivity(a, b) || byKey(a, b),
+  cost: (a, b) => b.cost - a.cost || byKey(a, b),
+  context: (a, b) => b.share - a.share || byKey(a, b),
+  name: (a, b) => byText(a.title.toLowerCase(), b.title.toLowerCase()) || byKey(a, b),
+};
 
-const since = (frame: SessionFrame) => frame.status.since ?? frame.turn.finished ?? frame.turn.started ?? "";
+const groupKeys: Record<Grouping, (entry: Entry) => string> = { project: ({ project }) => project, host: ({ frame }) => frame.host, program: ({ frame }) => frame.program ?? "", none: () => "" };
 
-export const rows = computed<Row[]>(() => {
-  const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const chosen = classified.value.filter(({ session, phase }) => {
-    if (!hasState(session.frame, phase)) return false;
-    if (!isChosen(session.frame)) return false;
-    if (onlyProject.value && projectOf(session.frame) !== onlyProject.value) return false;
-    if (words.length === 0) return true;
-    const text = searchText(session.frame);
-    return words.every((word) => text.includes(word));
-  });
-  const groups = new Map<string, typeof chosen>();
-  const waiting_rows: typeof chosen = [];
-  for (const row of chosen) {
-    if (row.phase === "waiting") {
-      waiting_rows.push(row);
-      continue;
-    }
-    const key = `${row.session.frame.host}\u0000${projectOf(row.session.frame)}`;
+/** Appends the rows of these entries, in groups: by what they need or in the order of their first rows. */
+function appendGroups(out: Row[], chosen: Entry[], suffix: string) {
+  const by = chosenGrouping.value;
+  const order = chosenSorting.value;
+  const groups = new Map<string, Entry[]>();
+  for (const entry of chosen.sort(comparisons[order])) {
+    const key = groupKeys[by](entry);
     const group = groups.get(key);
-    if (group) group.push(row);
-    else groups.set(key, [row]);
+    if (group) group.push(entry);
+    else groups.set(key, [entry]);
   }
-  const out: Row[] = [];
-  const add = (list: typeof chosen, show_project: boolean) => {
-    for (const { session, phase } of list) out.push({ kind: "session", key: session.key, session, phase, show_project });
+  const all = [...groups];
+  // By need: active groups first, those of offline hosts last, else by name, so that groups keep their places.
+  const rank = (group: Entry[]) => (group.every(({ phase }) => phase === "offline") ? 2 : Number(need(group[0]!) > 2));
+  if (order === "need") all.sort(([a, x], [b, y]) => rank(x) - rank(y) || byText(a, b));
+  else if (order === "name") all.sort(([a], [b]) => byText(a, b));
+  for (const [key, list] of all) {
+    if (by !== "none") {
+      const title = by === "program" ? programName(key) || "unknown program" : key || "unknown project";
+      out.push({ kind: "group", key: `${by} ${key}${suffix}`, title, count: list.length, ...(by === "project" && { project: key }), ...(by === "host" && { host: key }) });
+    }
+    for (const { session, phase } of list) out.push({ kind: "session", key: session.key, session, phase, show_project: by !== "project", show_host: by !== "host" });
+  }
+}
+
+interface View { cards: SessionState[]; rows: Row[]; matches: number; waits: number }
+
+/** The cards of waiting sessions, the longest wait first, and the rows of the others. */
+const layout = computed<View & { structure: string }>((() => {
+  let last: (View & { structure: string }) | undefined;
+  return () => {
+    const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const { all, structure } = classified.value;
+    const away = waits.value.snoozed;
+    // Any frame may change whether it matches a search.
+    const signature = words.length > 0 ? "" : [structure, [...away].join(), onlyState.value, onlyProject.value, onlyHost.value, onlyProgram.value, chosenGrouping.value, chosenSorting.value, showsQuiet.value].join("\n");
+    if (signature && last?.structure === signature) return { ...last };
+    const chosen = all.filter((entry) => {
+      if (!hasState(entry) || !isChosen(entry.frame)) return false;
+      if (onlyProject.value && entry.project !== onlyProject.value) return false;
+      if (words.length === 0) return true;
+      entry.search ??= searchText(entry.frame);
+      return words.every((word) => entry.search!.includes(word));
+    });
+    const waiting_entries = chosen.filter(({ phase, session }) => phase === "waiting" && !away.has(session.key)).sort((a, b) => a.since - b.since || byKey(a, b));
+    const others = chosen.filter(({ phase }) => phase !== "waiting");
+    const folds = words.length === 0 && !onlyState.value;
+    const active = folds ? others.filter((entry) => !isQuiet(entry)) : others;
+    const quiet = folds ? others.filter(isQuiet) : [];
+    const rows: Row[] = [];
+    const more = waiting_entries.slice(cards_max);
+    if (more.length > 0) rows.push({ kind: "group", key: "more", title: "More that need you", count: more.length });
+    for (const { session, phase } of more) rows.push({ kind: "session", key: session.key, session, phase, show_project: true, show_host: true });
+    appendGroups(rows, active, "");
+    if (quiet.length > 0) {
+      const alone = waiting_entries.length === 0 && active.length === 0; // nothing else is shown
+      const open = alone || showsQuiet.value === "1";
+      if (!alone) rows.push({ kind: "quiet", key: "quiet", count: quiet.length, open });
+      if (open) appendGroups(rows, quiet, " quiet");
+    }
+    last = { cards: waiting_entries.slice(0, cards_max).map(({ session }) => session), rows, matches: chosen.length, waits: waiting_entries.length, structure: signature };
+    return last;
   };
-  if (waiting_rows.length > 0) {
-    waiting_rows.sort((a, b) => (since(a.session.frame) < since(b.session.frame) ? -1 : 1)); // longest wait first
-    out.push({ kind: "group", key: "waiting", title: "Needs you", host: "", count: waiting_rows.length });
-    add(waiting_rows, true);
-  }
-  const firstPhase = (list: typeof chosen) => Math.min(...list.map(({ phase }) => phases.indexOf(phase)));
-  const groupOrder = (list: typeof chosen) => (phases[firstPhase(list)] === "offline" ? 3 : Math.min(2, firstPhase(list))); // active groups first, offline hosts last
-  for (const [key, list] of [...groups].sort(([a, x], [b, y]) => groupOrder(x) - groupOrder(y) || (a < b ? -1 : 1))) {
-    const [host, project] = key.split("\u0000") as [string, string];
-    list.sort((a, b) => phases.indexOf(a.phase) - phases.indexOf(b.phase) || (since(a.session.frame) < since(b.session.frame) ? 1 : -1) || (a.session.key < b.session.key ? -1 : 1));
-    out.push({ kind: "group", key, title: project, project, host: isTeam.value ? host : "", count: list.length });
-    add(list, false);
-  }
-  return out;
-});
+})());
+
+export const cards = computed(() => layout.value.cards);
+/** The waiting sessions that match the filters: as cards, and more as rows. */
+export const waitingMatches = computed(() => layout.value.waits);
+export const rows = computed(() => layout.value);
+/** The sessions that match the filters. */
+export const matches = computed(() => layout.value.matches);

@@ -1,0 +1,55 @@
+// The line of figures above the overview: how many sessions need the user, work, and finished unseen; what they used; how full the limits are.
+import { cost, plural } from "./format.js";
+import { tokens } from "./quantities.js";
+import { go, onlyState } from "./route.js";
+import { counts, limits, phaseLabels, snoozed, today, unseenCount, type Phase } from "./rows.js";
+import { LimitList } from "./SessionParts.js";
+
+const toggleState = (state: string) => go({ state: onlyState.value === state ? "" : state });
+
+function Figure({ state, count, label, note, title }: { state: string; count: number; label: string; note?: string | undefined; title?: string }) {
+  return (
+    <button type="button" class="figure chip" data-state={state} data-none={count === 0 ? "" : undefined} title={title} aria-pressed={onlyState.value === state} onClick={() => toggleState(state)}>
+      <b>{count.toLocaleString()}</b> <span>{label}{note ? <small> {note}</small> : null}</span>
+    </button>
+  );
+}
+
+const others: Phase[] = ["done", "idle", "unknown", "offline", "ended"];
+
+function Used() {
+  const { sessions, began_earlier, cost_usd, is_estimated, without_cost, tokens: all, output } = today.value;
+  if (sessions === 0) return null;
+  const known = without_cost < sessions;
+  // Exactly today's only if each of them began today.
+  const scope = began_earlier === 0 ? "today" : "active today";
+  const gaps = [began_earlier > 0 && `${began_earlier} began earlier`, known && without_cost > 0 && `${without_cost} without a known cost`].filter(Boolean).join(", ");
+  const title = `All that the ${plural(sessions, "session")} active since midnight used${began_earlier > 0 ? `, also before midnight: ${began_earlier} began earlier` : ""}. ${all.toLocaleString()} tokens, cached ones included; ${output.toLocaleString()} of them written.${is_estimated ? " The cost is at least partly estimated." : ""}`;
+  return (
+    <div class="used" title={title}>
+      <b>{known ? `${is_estimated && cost_usd >= 0.01 ? "~" : ""}${cost(cost_usd)}` : tokens(all)}</b>
+      <span>{known ? `${tokens(all)} tokens ${scope}` : `tokens ${scope}`}{gaps ? <small>{gaps}</small> : null}</span>
+    </div>
+  );
+}
+
+export function Summary() {
+  const counted = counts.value;
+  const away = snoozed.value.length;
+  return (
+    <div class="summary">
+      <div class="figures" role="group" aria-label="Show only">
+        <Figure state="waiting" count={counted.waiting} label={counted.waiting === 1 ? "needs you" : "need you"} note={away > 0 ? `+${away} snoozed` : undefined} />
+        <Figure state="working" count={counted.working} label="working" />
+        <Figure state="unseen" count={unseenCount.value} label="unseen" title="Finished since you last looked" />
+        <span class="chips">
+          {others.map((phase) => counted[phase] > 0 || onlyState.value === phase ? (
+            <button type="button" class="chip small" data-state={phase} aria-pressed={onlyState.value === phase} onClick={() => toggleState(phase)}>{phaseLabels[phase]} <b>{counted[phase].toLocaleString()}</b></button>
+          ) : null)}
+        </span>
+      </div>
+      <Used />
+      <LimitList limits={limits.value} />
+    </div>
+  );
+}
