@@ -1,7 +1,10 @@
 #include "base/quantities.hpp"
 
+#include <simdjson.h>
+
 #include <catch2/catch.hpp>
 
+#include "unit/places.hpp"
 #include "unit/support/time_zone.hpp"
 
 using namespace earshot;
@@ -51,6 +54,25 @@ TEST_CASE("displayed durations have two or three significant digits") {
   CHECK(format_duration(3'599'500ms) == "1h00m");
   CHECK(format_duration(72min) == "1h12m");
   CHECK(format_duration(76h) == "3d04h");
+}
+
+TEST_CASE("durations, ages and counts are displayed as on the page: displayed.json") {
+  simdjson::dom::parser parser;
+  const auto load = [&] { return parser.load((test::sources() / "tests/unit/base/displayed.json").string()); };
+  const simdjson::dom::element table = load();
+  std::size_t cases = 0;
+  for (const simdjson::dom::element row : table["times"].get_array()) {
+    const milliseconds time(row["ms"].get_int64().value());
+    CAPTURE(time.count());
+    CHECK(format_duration(time) == row["duration"].get_string().value());
+    CHECK(format_age(time) == row["age"].get_string().value());
+    ++cases;
+  }
+  for (const simdjson::dom::element row : table["counts"].get_array()) {
+    CHECK(format_count(row["count"].get_uint64().value()) == row["text"].get_string().value());
+    ++cases;
+  }
+  CHECK(cases > 20);
 }
 
 TEST_CASE("ages have one unit, and the future is now") {
