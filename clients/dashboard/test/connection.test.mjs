@@ -178,7 +178,7 @@ withBrowser("connection and notifications", (env) => {
     await page.evaluate(() => (globalThis.page_hidden = true));
     agent.setStatus("waiting", "permission prompt");
     await title("(1) earshot");
-    await page.locator("[aria-live=assertive]", { hasText: "Fix the lamp needs you" }).waitFor({ state: "attached" });
+    await page.locator("[aria-live=polite]", { hasText: "Fix the lamp needs you" }).waitFor({ state: "attached" });
     assert.deepEqual(await calls(), []);
     agent.setStatus("busy");
     await title("earshot");

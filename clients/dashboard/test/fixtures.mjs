@@ -185,8 +185,9 @@ export function registerProcess(root, transcript, cwd) {
   mkdirSync(join(root, "sessions"), { recursive: true });
   const entry = { pid: process_.pid, sessionId: transcript.session, cwd, procStart: start_time, version: "2.1.330", kind: "interactive", pidDomain: `linux:${machine}:${readlinkSync("/proc/self/ns/pid")}` };
   return {
-    setStatus(status, waitingFor) {
-      writeFileSync(join(root, "sessions", `${process_.pid}.json`), JSON.stringify({ ...entry, status, statusUpdatedAt: Date.now(), ...(waitingFor && { waitingFor }) }));
+    /** `since_ms`: when the status began. */
+    setStatus(status, waitingFor, since_ms = Date.now()) {
+      writeFileSync(join(root, "sessions", `${process_.pid}.json`), JSON.stringify({ ...entry, status, statusUpdatedAt: since_ms, ...(waitingFor && { waitingFor }) }));
     },
     stop: () => process_.kill(),
   };
@@ -288,12 +289,13 @@ export function exampleSessions(root) {
   return { long, processes };
 }
 
-/** Waits until the overview shows all of them, each completely. */
+/** Waits until the overview shows all of them, each completely: two cards, five rows, and the line of the four quiet ones. */
 export async function waitForExamples(page) {
   await page.waitForFunction(() => {
     const count = (css) => document.querySelectorAll(`#sessions .row${css}`).length;
-    return count("") === 11 && count("[data-phase=waiting]") === 2 && count("[data-phase=working]") === 3;
+    return count("") === 7 && count("[data-phase=waiting]") === 2 && count("[data-phase=working]") === 3;
   });
-  for (const text of ["Which source should the tide table use?", "approve Bash: make soak"]) await page.locator("#sessions .row[data-phase=waiting] .message", { hasText: text }).waitFor();
-  for (const text of ["Bash make soak", "npx playwright test"]) await page.locator("#sessions .row .tool", { hasText: text }).waitFor();
+  for (const text of ["Which source should the tide table use?", "make soak"]) await page.locator("#sessions .card .asked", { hasText: text }).waitFor();
+  await page.locator("#sessions .row .tool", { hasText: "npx playwright test" }).waitFor();
+  await page.locator(".quiet-line", { hasText: "4 ended or quiet" }).waitFor();
 }

@@ -44,7 +44,6 @@ withBrowser("numbers", (env) => {
     assert.equal(await cell("A full one", "context").getAttribute("data-high"), "");
     assert.equal(await cell("A full one", "context").locator("progress").getAttribute("value"), "160001");
     assert.equal(await cell("A full one", "context").getAttribute("title"), "160,001 of 200,000 tokens in the context");
-    assert.equal(await cell("A full one", "size").innerText(), "160k of 200k");
     assert.equal(await cell("A recorded one", "context").getAttribute("data-high"), null); // not above 80 %
     assert.equal((await cell("A small one", "context").innerText()).trim(), "0%");
     assert.match(await cell("An unknown one", "context").innerText(), /^41\.3k\s+ctx$/);
@@ -58,15 +57,17 @@ withBrowser("numbers", (env) => {
     assert.match(await cell("A small one", "cost").getAttribute("title"), /^\$0\.0040, partly recorded, partly estimated/);
     assert.equal(await cell("An unknown one", "cost").innerText(), "");
 
-    assert.equal(await cell("A full one", "times").innerText(), "12 m waited");
-    assert.equal(await cell("A full one", "times").getAttribute("title"), "waited for you 12 m, worked 40 m, idle 1 h");
-    assert.equal(await cell("A recorded one", "times").innerText(), "40 m worked");
+    for (const title of ["A full one", "A recorded one", "An unknown one"]) await row(page, title).getByRole("button", { name: "Details" }).click();
+    assert.equal(await row(page, "A full one").locator(".details dl div", { hasText: "Context" }).locator("dd").innerText(), "160k of 200k");
+    assert.equal(await cell("A full one", "times").innerText(), "12m waited");
+    assert.equal(await cell("A full one", "times").getAttribute("title"), "waited for you 12m, worked 40m, idle 1h");
+    assert.equal(await cell("A recorded one", "times").innerText(), "40m worked");
     const parts = await cell("A recorded one", "times").locator("rect").evaluateAll((all) => all.map((one) => [one.getAttribute("class"), Number(one.getAttribute("width"))]));
     assert.deepEqual(parts, [["idle", 60], ["worked", 24], ["waited", 0]]);
     assert.equal(await cell("An unknown one", "times").locator("svg").count(), 0);
 
     const name = await cell("A full one", "title").getAttribute("aria-label");
-    assert.match(name, /160k tokens in the context, 80 % of it\. cost about \$4\.73\. waited for you 12 m, worked 40 m, idle 1 h\./);
+    assert.match(name, /160k tokens in the context, 80 % of it\. cost about \$4\.73\. waited for you 12m, worked 40m, idle 1h\./);
     assert.ok(!/cost|waited/.test(await cell("An unknown one", "title").getAttribute("aria-label")));
     assert.deepEqual(await violations(page), []);
     assert.deepEqual(errors, []);
@@ -78,23 +79,23 @@ withBrowser("numbers", (env) => {
     const status = { state: "waiting", reason: "permission", source: "registry", since: ago(2) };
     const limits = [{ time: ago(1), limit: "claude", windows: [window_("five_hour", 42.5, 300, 95)] }];
     const { page, errors } = await openWith(new Map([[one.session, { status, limits, usage: { context: 171_300, context_window: 200_000, cost_usd: 4.7312, cost_source: "mixed" }, times: times(12, 40, 62, 3, 10) }]]));
-    await row(page, "And the horn").or(row(page, "Fix the lamp")).first().click();
+    await page.locator(".card .title").click();
     const gauge = (kind) => page.locator(`.gauges [data-kind=${kind}]`);
     await gauge("context").waitFor();
     assert.match(await gauge("context").innerText(), /^Context\s+85%\s+171k of 200k tokens$/);
     assert.equal(await gauge("context").getAttribute("data-high"), "");
     assert.match(await gauge("cost").innerText(), /^Cost\s+~\$4\.73\s+partly estimated$/);
-    const waited = /^Waited for you\s+(\d+) m (\d\d) s\s+this turn (\d+) m (\d\d) s$/.exec(await gauge("waited").innerText()).slice(1).map(Number);
+    const waited = /^Waited for you\s+(\d+)m(\d\d)s\s+this turn (\d+)m(\d\d)s$/.exec(await gauge("waited").innerText()).slice(1).map(Number);
     const [waited_s, turn_s] = [waited[0] * 60 + waited[1], waited[2] * 60 + waited[3]];
     assert.ok(waited_s >= 14 * 60 && waited_s <= 12 * 60 + (Date.now() - Date.parse(status.since)) / 1000, `waited ${waited_s} s`);
     assert.equal(waited_s - turn_s, 9 * 60);
     assert.equal(await gauge("waited").getAttribute("data-present"), "");
-    assert.match(await gauge("worked").innerText(), /^Worked\s+40 m 00 s\s+this turn 10 m 00 s$/);
-    assert.match(await gauge("idle").innerText(), /^Idle\s+1 h 02 m$/);
-    assert.match(await gauge("limits").innerText(), /^Limits\s+42% of 5 h, resets .+$/);
+    assert.match(await gauge("worked").innerText(), /^Worked\s+40m00s\s+this turn 10m00s$/);
+    assert.match(await gauge("idle").innerText(), /^Idle\s+1h02m$/);
+    assert.match(await gauge("limits").innerText(), /^Limits\s+42% of 5h, resets .+$/);
     const before = await gauge("waited").innerText();
     await page.waitForFunction((old) => document.querySelector(".gauges [data-kind=waited]").innerText !== old, before);
-    assert.match(await gauge("worked").innerText(), /40 m 00 s/);
+    assert.match(await gauge("worked").innerText(), /40m00s/);
     assert.deepEqual(await violations(page), []);
     assert.deepEqual(errors, []);
   });
@@ -119,9 +120,9 @@ withBrowser("numbers", (env) => {
     await page.locator(".entry.begin", { hasText: "Turn 1" }).waitFor();
     assert.equal(await page.locator(".entry.begin .waited").count(), 0);
     one.at(0).finishTurn("The lamp is lit.");
-    await page.locator(".entry.begin", { hasText: "waited 9 m 12 s for you" }).waitFor();
+    await page.locator(".entry.begin", { hasText: "waited 9m12s for you" }).waitFor();
     await page.locator(".timeline canvas").hover({ position: { x: 30, y: 8 } }); // waits until it is stable
-    await page.locator(".tooltip", { hasText: /^Turn 1 · completed · 10 m .*, waited 9 m 12 s for you/ }).waitFor();
+    await page.locator(".tooltip", { hasText: /^Turn 1 · completed · 10m.*, waited 9m12s for you/ }).waitFor();
   });
 
   test("the header shows the newest limits of each program, with the time of their reset", async () => {
@@ -140,13 +141,13 @@ withBrowser("numbers", (env) => {
     await waitForCount(page, "#sessions .row", 3);
     await waitForCount(page, ".top .limits li", 2);
     const claude = page.locator(".top .limits li").first();
-    assert.match(await claude.innerText(), /^Claude\s*42% of 5 h, resets .+\s*88% of 7 d, resets .+$/);
+    assert.match(await claude.innerText(), /^Claude\s*42% of 5h, resets .+\s*88% of 7d, resets .+$/);
     assert.deepEqual(await claude.locator(".window").evaluateAll((all) => all.map((one) => [one.dataset.high, one.querySelector("progress").dataset.high])), [[undefined, undefined], ["", ""]]);
     await page.locator(".top .limits li", { hasText: `5% of ${script}` }).waitFor(); // untrusted text
     assert.equal(await page.locator("img").count(), 0);
     assert.equal(await page.title(), "earshot");
     await row(page, "An older statement").click();
-    await page.locator(".gauges .limits", { hasText: "42% of 5 h" }).waitFor(); // the account's, not the session's own
+    await page.locator(".gauges .limits", { hasText: "42% of 5h" }).waitFor(); // the account's, not the session's own
     await waitForCount(page, ".gauges .limits li", 1);
     assert.deepEqual(await violations(page), []);
     assert.deepEqual(errors, []);
@@ -158,8 +159,8 @@ withBrowser("numbers", (env) => {
     const { page } = await openWith(new Map([[one.session, { limits }]]));
     await waitForCount(page, ".top .limits li", 7);
     const shown = await page.locator(".top .limits li").allInnerTexts();
-    assert.match(shown[0], /78% of 5 h/);
-    assert.match(shown[5], /68% of 5 h/);
+    assert.match(shown[0], /78% of 5h/);
+    assert.match(shown[5], /68% of 5h/);
     assert.equal(shown[6], "34 more, less used");
     assert.deepEqual(await violations(page), []);
   });
@@ -170,7 +171,7 @@ withBrowser("numbers", (env) => {
     const status = { state: "waiting", reason: "permission", source: "registry", since: ago(65) };
     const { page } = await openWith(new Map([[one.session, { status, clock_offset_ms: 60 * minute_ms, times: times(0, 0, 0) }]]));
     const minutes = async (name, pattern) => Number(pattern.exec(await row(page, "Fix the lamp").locator(name).innerText())[1]);
-    for (const shown of [await minutes(".age", /^(\d+) m$/), await minutes(".times", /^(\d+) m waited$/)]) {
+    for (const shown of [await minutes(".age", /^waiting (\d+)m\d\ds$/)]) {
       assert.ok(shown >= 5 && shown * minute_ms <= Date.now() - Date.parse(status.since) - 60 * minute_ms, `${shown} m`);
     }
   });
@@ -185,7 +186,7 @@ withBrowser("numbers", (env) => {
         await page.setViewportSize({ width, height: 844 });
         await assertFitsWidth(page, `${name} at ${width} pixels`);
         assert.deepEqual(await violations(page), [], `${name} at ${width} pixels`);
-        const cells = page.locator(".row :is(.context, .cost, .size, .written, .times)");
+        const cells = page.locator(".row :is(.context, .cost, .age, .times)");
         const cut = await cells.evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => `${one.className}: ${one.textContent}`));
         assert.deepEqual(cut, [], `${name} at ${width} pixels`);
       }

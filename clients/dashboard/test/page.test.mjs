@@ -25,7 +25,7 @@ withBrowser("the page", (env) => {
     agent.setStatus("waiting", "permission prompt");
     await page.locator(".group[data-waiting]", { hasText: "Needs you" }).waitFor();
     await row.locator(".status", { hasText: "permission" }).waitFor();
-    await row.locator(".message", { hasText: "make lamp" }).waitFor();
+    await row.locator(".command", { hasText: "make lamp" }).waitFor();
     assert.equal(await page.title(), "(1) earshot");
     one.finishTool(call, "x".repeat(9000)).setTodos(["Lamp", "completed"], ["Horn", "pending"]);
     agent.setStatus("busy");
@@ -54,83 +54,135 @@ withBrowser("the page", (env) => {
     assert.equal(await page.title(), "earshot");
     one.addPrompt("And the horn").finishTurn("It sounds.");
     await page.locator(".row[data-unseen] .message", { hasText: "It sounds." }).waitFor();
-    await page.getByRole("button", { name: "unseen 1" }).waitFor();
+    await page.getByRole("button", { name: "1 unseen" }).waitFor();
     await page.reload();
     await waitForCount(page, ".row[data-unseen]", 1);
     assert.deepEqual(errors, []);
   });
 
-  test("the overview: waiting sessions first, groups, columns, and an accessible name for each row", async () => {
+  test("the overview: waiting sessions are cards, then groups of rows; each has an accessible name", async () => {
     env.use(exampleSessions(env.daemon.root));
     await env.daemon.start();
     const { page } = await env.openPage();
-    const rows = page.locator("#sessions .row");
     await waitForExamples(page);
-    const phases = await rows.evaluateAll((all) => all.map((row) => row.dataset.phase));
-    assert.deepEqual(phases.slice(0, 2), ["waiting", "waiting"]);
-    assert.ok(!phases.slice(2).includes("waiting"));
-    assert.deepEqual(await page.locator(".group h2").allTextContents(), ["Needs you", "/home/ada/harbour-web", "/home/ada/infra", "/home/ada/lighthouse-api", "/home/ada/notes"]);
+    const cards = page.locator("#sessions .card");
+    assert.deepEqual(await page.locator(".group h2").allTextContents(), ["Needs you", "/home/ada/harbour-web", "/home/ada/infra", "/home/ada/lighthouse-api"]);
     assert.equal(await page.locator("#host, .host, .offline").count(), 0); // only with several hosts
-    // The longest wait is first. Each shows the reason, the project, the request and the duration.
-    assert.deepEqual(await rows.locator(".status").evaluateAll((all) => all.slice(0, 2).map((one) => one.textContent)), ["question", "permission"]);
-    const second = rows.nth(1);
-    assert.equal(await second.locator(".message").textContent(), "lighthouse-apiapprove Bash: make soak HOURS=1");
-    assert.match(await second.locator(".tool").textContent(), /^Bash make soak HOURS=1\s?\d+ m \d\d s$/);
+    // The longest wait is first.
+    assert.deepEqual(await cards.locator(".status").allTextContents(), ["Question", "Permission"]);
+    assert.equal(await cards.first().locator(".question > p").innerText(), "Which source should the tide table use?");
+    assert.deepEqual(await cards.first().locator(".question li").allInnerTexts(), ["Hydrographic office official", "A CSV of ours offline"]);
+    const second = cards.nth(1);
+    assert.equal(await second.locator(".command").innerText(), "make soak HOURS=1");
+    assert.equal(await second.locator(".purpose").innerText(), "Run the soak test");
+    assert.match(await second.locator(".age").innerText(), /^waiting \d+(s|m\d\ds)$/);
     assert.equal((await second.locator(".todos").textContent()).trim(), "2/4");
     assert.equal((await second.locator(".context").textContent()).trim(), "20%");
-    assert.equal(await second.locator(".size").textContent(), "41.3k of 200k");
     assert.match(await second.locator(".cost").textContent(), /^~\$\d\.\d\d$/);
-    assert.match(await second.locator(".times").textContent(), /^\d+ [smh] (waited|worked)$/);
-    assert.match(await second.locator(".times").getAttribute("title"), /^waited for you \d+ [smh], worked \d+ [mh], idle \d+ [mh]$/);
-    assert.match(await second.locator(".written").textContent(), /^\d+\.\dk out$/);
-    assert.equal(await second.locator(".turn").textContent(), "turn 2");
-    assert.equal(await second.locator(".model").textContent(), "opus-5-5");
-    // The sparkline includes the time before the page was opened: the context grew, and shrank with the compaction.
-    await page.waitForFunction(() => document.querySelectorAll(".row")[1].querySelector(".spark .line").getAttribute("d").split("L").length > 10);
-    const heights = await second.locator(".spark .line").evaluate((line) => line.getAttribute("d").slice(1).split("L").map((point) => -Number(point.split(",")[1])));
-    const top = heights.indexOf(Math.max(...heights));
-    assert.ok(heights[0] < heights[top] && heights[top + 1] < heights[top] && top > 2, heights.join(" "));
-    const named = page.getByRole("link", { name: /^needs you, permission\. Good\. Now make the clock injectable.*in \/home\/ada\/lighthouse-api\. Bash make soak.*2 of 4 to-do items completed.*approve Bash/ });
-    assert.equal(await named.count(), 1);
+    const working = page.locator("#sessions .row", { hasText: "Make the chart zoom" });
+    assert.match(await working.locator(".tool").innerText(), /^Bash\s+npx playwright test chart.spec.ts --project=phone\s+(\d+s|\d+m\d\ds)$/);
+    assert.equal((await working.locator(".todos").textContent()).trim(), "2/3");
+    assert.match(await working.locator(".age").innerText(), /^\d+m$/);
+    assert.equal(await page.getByRole("link", { name: /^needs you, permission\. Good\. Now make the clock injectable.*in \/home\/ada\/lighthouse-api\. approve Bash: make soak/ }).count(), 1);
+    assert.equal(await page.getByRole("link", { name: /^working\. Make the chart zoom.*in \/home\/ada\/harbour-web\. Bash npx playwright.*2 of 3 to-do items completed.*47\.3k tokens in the context, 23 % of it/ }).count(), 1);
     assert.equal(await page.getByRole("list", { name: "Sessions" }).count(), 1);
-    assert.deepEqual(await page.locator("#sessions > li").first().evaluate((li) => [li.ariaPosInSet, li.ariaSetSize]), ["1", "16"]);
+    assert.deepEqual(await page.locator("#rows > li").first().evaluate((li) => [li.ariaPosInSet, li.ariaSetSize]), ["1", "9"]);
     // Durations are updated.
-    const time = second.locator(".tool time");
+    const time = working.locator(".tool time");
     const before = await time.textContent();
-    await page.waitForFunction((old) => document.querySelectorAll(".row")[1].querySelector(".tool time").textContent !== old, before);
+    await page.waitForFunction((old) => document.querySelector("#rows .tool time").textContent !== old, before);
   });
 
-  test("filters are part of the address: search, state and project survive a reload", async () => {
+  test("the details of a row: model, turn, branch, and the context since its beginning", async () => {
     env.use(exampleSessions(env.daemon.root));
     await env.daemon.start();
     const { page } = await env.openPage();
     await waitForExamples(page);
+    const row = page.locator("#sessions .row", { hasText: "Upgrade the staging" });
+    assert.equal(await page.locator(".details").count(), 0); // on demand
+    await row.locator(".title").focus();
+    await page.keyboard.press("x");
+    await waitForCount(page, ".details", 1);
+    const facts = await row.locator(".details dl div").allInnerTexts();
+    assert.deepEqual(facts.map((fact) => fact.replace(/\s+/, " ")), ["Model opus-5-5", "Turn 1", "Branch main", "Program Claude Code 2.1.330", "Context 71.3k of 200k", `Written ${(await row.locator(".details dd").nth(5).innerText())}`]);
+    assert.match(await row.locator(".times").getAttribute("title"), /^waited for you \d+s, worked \d+m, idle \d+s$/);
+    // The sparkline includes the time before the page was opened: the context grew, and shrank with the compaction.
+    await page.waitForFunction(() => document.querySelector(".spark .line")?.getAttribute("d").split("L").length > 6);
+    const heights = await row.locator(".spark .line").evaluate((line) => line.getAttribute("d").slice(1).split("L").map((point) => -Number(point.split(",")[1])));
+    const top = heights.indexOf(Math.max(...heights));
+    assert.ok(heights[0] < heights[top] && heights[top + 1] < heights[top] && top > 2, heights.join(" "));
+    await row.getByRole("button", { name: "Details" }).click(); // does not open the session
+    await waitForCount(page, ".details", 0);
+    assert.equal(new URL(page.url()).search, "");
+  });
+
+  test("sessions that ended or went quiet are folded; filters, groups and order are part of the address", async () => {
+    env.use(exampleSessions(env.daemon.root));
+    await env.daemon.start();
+    const { page } = await env.openPage();
+    await waitForExamples(page);
+    await page.locator(".quiet-line").click();
+    await waitForCount(page, "#sessions .row", 11);
+    assert.match(page.url(), /\?quiet=1$/);
+    await page.reload();
+    await waitForCount(page, "#sessions .row", 11);
+    await page.getByRole("button", { name: "4 ended or quiet", expanded: true }).click();
+    await waitForCount(page, "#sessions .row", 7);
+    assert.equal(new URL(page.url()).search, "");
+
     await page.keyboard.press("/");
-    await page.keyboard.type("tide");
+    await page.keyboard.type("runbook"); // a search also finds quiet ones
     await waitForCount(page, "#sessions .row", 1);
-    assert.match(page.url(), /\?q=tide$/);
+    assert.match(page.url(), /\?q=runbook$/);
     await page.reload();
     await waitForCount(page, "#sessions .row", 1);
     await page.keyboard.press("/");
     await page.keyboard.press("Escape");
-    await page.getByRole("button", { name: /^needs you/ }).click();
+    await waitForCount(page, "#sessions .row", 7);
+    await page.getByRole("button", { name: "2 need you" }).click();
     await waitForCount(page, "#sessions .row", 2);
     assert.match(page.url(), /state=waiting/);
     await page.goBack();
-    await waitForCount(page, "#sessions .row", 11);
+    await waitForCount(page, "#sessions .row", 7);
     await page.locator(".group a", { hasText: "infra" }).click();
-    await waitForCount(page, "#sessions .row", 3);
+    await waitForCount(page, "#sessions .row", 1);
     assert.equal(new URL(page.url()).searchParams.get("project"), "/home/ada/infra");
     await page.getByRole("button", { name: "/home/ada/infra ✕" }).click();
-    await waitForCount(page, "#sessions .row", 11);
+    await waitForCount(page, "#sessions .row", 7);
+
+    const titles = () => page.locator("#rows .title").allTextContents();
+    await page.getByLabel("Group").selectOption("none");
+    await waitForCount(page, "#rows .group", 0);
+    await page.locator("#rows .project", { hasText: "infra" }).waitFor(); // each row names its project
+    await page.getByLabel("Sort").selectOption("cost");
+    await page.waitForFunction(() => document.querySelector("#rows .title").textContent.startsWith("Upgrade the staging"));
+    const costs = (await page.locator("#rows .cost").allTextContents()).map((text) => Number(text.replace(/[~$]/g, "")));
+    assert.deepEqual(costs, [...costs].sort((a, b) => b - a));
+    assert.equal(new URL(page.url()).search, "?group=none&sort=cost");
+    await page.reload();
+    await page.waitForFunction(() => document.querySelector("#rows .title")?.textContent.startsWith("Upgrade the staging"));
+    await page.getByLabel("Sort").selectOption("context");
+    await page.waitForFunction(() => document.querySelector("#rows .title").textContent.startsWith("Why does the radio beacon"));
+    await page.getByLabel("Sort").selectOption("name");
+    await page.waitForFunction(() => document.querySelector("#rows .title").textContent.startsWith("Make the chart"));
+    assert.deepEqual(await titles(), (await titles()).sort((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1)));
+    await page.getByLabel("Sort").selectOption("activity");
+    await page.waitForFunction(() => document.querySelector("#rows .title").textContent.startsWith("Upgrade the staging"));
+    await page.getByLabel("Sort").selectOption("need");
+    await page.getByLabel("Group").selectOption("program");
+    await page.locator("#rows .group h2", { hasText: "Claude Code" }).waitFor();
+    assert.equal(new URL(page.url()).search, "?group=program");
+    await page.goto(`${new URL(page.url()).origin}/?group=colour&sort=shape`); // unknown choices are the default
+    await waitForExamples(page);
+
     await page.keyboard.press("/");
     await page.keyboard.type("matches nothing");
     await page.getByText("No session matches the filters.").waitFor();
     await page.getByRole("button", { name: "Show all 11" }).click();
-    await waitForCount(page, "#sessions .row", 11);
+    await waitForCount(page, "#sessions .row", 7);
   });
 
-  test("keyboard navigation: j and k, Enter, /, ?, g and G, Escape", async () => {
+  test("keyboard navigation: j and k, n, x, Enter, /, ?, g and G, Escape; inputs and selects keep their keys", async () => {
     const sessions = env.use(exampleSessions(env.daemon.root));
     await env.daemon.start();
     const { page } = await env.openPage();
@@ -143,14 +195,35 @@ withBrowser("the page", (env) => {
     await title("Good. Now make");
     await page.keyboard.press("j"); // skips the group header
     await title("Make the chart zoom");
-    await page.keyboard.press("k");
+    await page.keyboard.press("n");
+    await title("Add a tide table");
+    await page.keyboard.press("n");
     await title("Good. Now make");
     await page.keyboard.press("?");
-    await page.locator("dialog", { hasText: "next, previous" }).waitFor();
+    const keys = await page.locator("dialog kbd").allTextContents();
+    for (const key of ["j, k", "Enter", "n", "x", "c", "p", "s", "g, G", "/", "Esc", "?"]) assert.ok(keys.includes(key), `${key} is not listed`);
     await page.keyboard.press("j"); // ignored while a dialog is open
     await page.keyboard.press("Escape");
     await page.locator("dialog").waitFor({ state: "detached" });
     assert.match(await focused(), /^Good\. Now make/);
+
+    await page.keyboard.press("/");
+    await page.keyboard.type("jknxcps?gG/");
+    assert.equal(await page.locator("#search").inputValue(), "jknxcps?gG/");
+    assert.equal(await page.locator("dialog, .details").count(), 0);
+    await page.keyboard.press("Escape");
+    await waitForExamples(page);
+    await page.locator("#sort").focus();
+    await page.keyboard.press("n"); // selects by letter
+    await page.waitForFunction(() => document.activeElement.id === "sort" && location.search !== "?sort=n");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "sort");
+    await page.locator("#sort").selectOption("need");
+
+    await page.keyboard.press("Escape");
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press("n");
+    await page.keyboard.press("n");
+    await title("Good. Now make");
     await page.keyboard.press("Enter");
     await page.locator(".entry", { hasText: "Three timers" }).first().waitFor();
     await page.getByRole("img", { name: whole_timeline }).waitFor(); // else it would grow after the key
@@ -164,14 +237,14 @@ withBrowser("the page", (env) => {
     await page.keyboard.press("j");
     await page.locator(".entry [data-item]:focus").waitFor();
     await page.keyboard.press("Escape");
-    await waitForCount(page, "#sessions .row", 11);
+    await waitForCount(page, "#sessions .row", 7);
   });
 
   test("the session page: header, timeline, conversation, to-do list, files, context chart", async () => {
     const sessions = env.use(exampleSessions(env.daemon.root));
     await env.daemon.start();
     const { page, errors } = await env.openPage();
-    await page.locator("#sessions .row .title", { hasText: "Good. Now make" }).click();
+    await page.locator("#sessions .card .title", { hasText: "Good. Now make" }).click();
     await page.locator(".entry", { hasText: "Three timers" }).first().waitFor();
     const timeline = page.getByRole("img", { name: whole_timeline });
     await timeline.waitFor();
@@ -189,7 +262,7 @@ withBrowser("the page", (env) => {
       await page.mouse.move(box.x + box.width - 4, box.y + y, { steps: 40 });
     }
     const tooltips = await page.evaluate(() => [...globalThis.tooltips]);
-    for (const wanted of [/^Turn 1 · completed/, /^Turn 2 · open/, /^Bash make test · ok · 1 m/, /^Agent List every timer · ok · 1 m 48 s/, /^Read src\/signal\/lamp\.cpp · ok/, /^Bash make soak HOURS=1 · running/, /^no activity for 3\d m/]) {
+    for (const wanted of [/^Turn 1 · completed/, /^Turn 2 · open/, /^Bash make test · ok · 1m/, /^Agent List every timer · ok · 1m48s/, /^Read src\/signal\/lamp\.cpp · ok/, /^Bash make soak HOURS=1 · running/, /^no activity for 3\dm/]) {
       assert.ok(tooltips.some((tooltip) => wanted.test(tooltip)), `${wanted} is not among ${tooltips.join("; ")}`);
     }
     const painted = await timeline.evaluate((canvas) => new Set(new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size);

@@ -93,9 +93,9 @@ withBrowser("recorded sessions", (env) => {
       ["todo", ".todo li", ""],
     ]) {
       if (!names.includes(project.replaceAll("-", "_"))) continue;
-      await page.goto(`http://127.0.0.1:${daemon.port}/`);
+      await page.goto(`http://127.0.0.1:${daemon.port}/?quiet=1`);
       const row = await page.waitForFunction((name) => {
-        const all = [...document.querySelectorAll("#sessions > li")];
+        const all = [...document.querySelectorAll("#rows > li")];
         const header = all.findIndex((li) => li.querySelector("h2")?.textContent.replaceAll("_", "-").endsWith(name));
         return header < 0 ? null : all[header + 1].querySelector(".row a").href;
       }, project);

@@ -49,17 +49,23 @@ withBrowser("a team", (env) => {
     startSession(team, "grace", "Fix the horn");
     await waitForCount(page, "#sessions .row", 2);
     await startWait(page, startSession(team, "linus", "Fix the radio"), "make radio");
-    await page.locator(".row[data-phase=waiting] .project", { hasText: "lighthouse on linus" }).waitFor();
-    await waitForGroups(page, "Needs you", `ada ${cwd}`, `grace ${cwd}`);
+    await page.locator(".card .place", { hasText: "lighthouse" }).locator(".host", { hasText: "linus" }).waitFor();
+    await waitForGroups(page, "Needs you", cwd); // of all hosts: each row names its own
+    assert.deepEqual((await page.locator("#rows .row .host").allTextContents()).sort(), ["ada", "grace"]);
+    await page.getByLabel("Group").selectOption("host");
+    await waitForGroups(page, "Needs you", "ada", "grace");
+    assert.deepEqual(await page.locator("#rows .row .project").allTextContents(), ["lighthouse", "lighthouse"]);
+    assert.equal(await page.locator("#rows .row .host").count(), 0);
+    await page.getByLabel("Group").selectOption("project");
     await page.getByRole("link", { name: /^needs you, permission\. Fix the radio\. in \/home\/keeper\/lighthouse on linus\./ }).waitFor();
-    await page.waitForFunction(() => /^Fix the radio on linus needs you: /.test(document.querySelector("[aria-live=assertive]").textContent));
-    const select = page.getByLabel("Host");
-    assert.deepEqual(await select.locator("option").allTextContents(), ["All hosts", "ada (1)", "grace (1)", "linus (1)"]);
+    await page.waitForFunction(() => /^Fix the radio on linus needs you: /.test(document.querySelector("[aria-live=polite]").textContent));
+    const select = page.getByLabel("Host", { exact: true });
+    assert.deepEqual(await select.locator("option").allTextContents(), ["All hosts", "ada", "grace", "linus"]);
 
     await select.selectOption("ada");
     await waitForCount(page, "#sessions .row", 1);
     assert.equal(new URL(page.url()).searchParams.get("on"), "ada");
-    assert.deepEqual(await page.locator(".chip").allTextContents(), ["working 1"]);
+    await page.getByRole("button", { name: "1 working" }).waitFor();
     assert.equal(await page.title(), "(1) earshot"); // counts all hosts
     await page.reload();
     await waitForCount(page, "#sessions .row", 1);
@@ -76,6 +82,7 @@ withBrowser("a team", (env) => {
     await waitForCount(page, "#sessions .row", 1);
     assert.equal(await select.inputValue(), "ada");
     await page.goForward();
+    await page.getByLabel("Group").selectOption("host");
     await page.locator(".group .host", { hasText: "grace" }).click();
     await waitForCount(page, "#sessions .row", 1);
     assert.equal(await select.inputValue(), "grace");
@@ -98,14 +105,15 @@ withBrowser("a team", (env) => {
     const { page, errors } = await openHub(team);
     startSession(team, "ada", "Fix the lamp");
     await waitForCount(page, "#sessions .row", 1);
-    await waitForGroups(page, `ada ${cwd}`); // a hub shows the host even if there is only one
+    await page.getByLabel("Group").selectOption("host");
+    await waitForGroups(page, "ada"); // a hub shows the host even if there is only one
     await startWait(page, startSession(team, "linus", "Fix the radio"), "make radio");
     new ScriptedSession(team.root("linus"), cwd).addPrompt("Count the stairs").finishTurn("There are 196.");
     await page.locator(".row[data-phase=done]", { hasText: "196" }).waitFor();
-    await page.waitForFunction(() => document.querySelector("[aria-live=assertive]").textContent.includes("make radio"));
+    await page.waitForFunction(() => document.querySelector("[aria-live=polite]").textContent.includes("make radio"));
     await page.evaluate(() => {
       globalThis.announced = [];
-      const region = document.querySelector("[aria-live=assertive]");
+      const region = document.querySelector("[aria-live=polite]");
       new MutationObserver(() => announced.push(region.textContent)).observe(region, { subtree: true, characterData: true, childList: true });
     });
     const before_kill = Date.now();
@@ -120,9 +128,14 @@ withBrowser("a team", (env) => {
     const last_seen = Date.parse(await group(page, "linus").locator(".offline time").getAttribute("datetime"));
     // At most three heartbeats before. The broker may have received the last one late, but not as late as the hub noticed.
     assert.ok(last_seen > before_kill - 15_000 && last_seen <= killed + 5000, `last seen ${before_kill - last_seen} ms before it was killed`);
-    await waitForGroups(page, `ada ${cwd}`, `linus ${cwd}`);
+    await page.waitForFunction(() => JSON.stringify([...document.querySelectorAll(".group h2 .host")].map((host) => host.textContent)) === '["ada","linus"]'); // offline hosts last
+    const colors = await page.evaluate(() => ["linus", "ada"].map((name) => getComputedStyle([...document.querySelectorAll(".group h2")].find((header) => header.textContent.startsWith(name))).color));
+    assert.notEqual(colors[0], colors[1]); // greyed
     await page.waitForFunction(() => document.title === "earshot: 1 unseen"); // an offline host's wait is not counted
-    assert.deepEqual(await page.getByLabel("Host").locator("option").allTextContents(), ["All hosts", "ada (1)", "linus (2), offline"]);
+    assert.deepEqual(await page.getByLabel("Host", { exact: true }).locator("option").allTextContents(), ["All hosts", "ada", "linus, offline"]);
+    await page.getByLabel("Group").selectOption("none");
+    await page.locator(".row .host", { hasText: /^linus, offline \d+[sm]$/ }).first().waitFor();
+    await page.getByLabel("Group").selectOption("host");
     await page.getByRole("button", { name: /^offline/ }).click();
     await waitForCount(page, "#sessions .row", 2);
     assert.equal(new URL(page.url()).searchParams.get("state"), "offline");
@@ -144,7 +157,7 @@ withBrowser("a team", (env) => {
     await page.locator(".row[data-phase=waiting]", { hasText: "make radio" }).waitFor();
     await waitForCount(page, ".offline", 0);
     await page.locator(".row[data-phase=done]", { hasText: "196" }).waitFor();
-    assert.deepEqual(await page.evaluate(() => announced), []);
+    assert.deepEqual(await page.evaluate(() => announced.filter((text) => text.includes("radio"))), []);
     await startWait(page, startSession(team, "linus", "Fix the door"), "make door"); // a new wait is announced
     await page.waitForFunction(() => announced.some((text) => text.startsWith("Fix the door on linus needs you")));
     assert.deepEqual(errors, []);

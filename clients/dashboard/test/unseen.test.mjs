@@ -52,7 +52,7 @@ withBrowser("unseen turns", (env) => {
     const [mark, plain] = await page.evaluate(() => ["[data-unseen]", ":not([data-unseen])"].map((which) => getComputedStyle(document.querySelector(`.row${which} .status`), "::before").borderRadius));
     assert.deepEqual([mark, plain], ["50%", "0px"]);
     assert.deepEqual(await violations(page), []);
-    await page.getByRole("button", { name: "unseen 2" }).click();
+    await page.getByRole("button", { name: "2 unseen" }).click();
     await waitForCount(page, "#sessions .row", 2);
     assert.match(page.url(), /state=unseen/);
     await page.reload();

@@ -1,0 +1,339 @@
+// Cards of waiting sessions and their actions, snoozed ones, figures, and what the page says about itself: icon, live region, stale content.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { assertFitsWidth, editFrames, violations, waitForCount, withBrowser } from "./harness.mjs";
+import { Rollout, ScriptedSession, piSession, registerProcess } from "./fixtures.mjs";
+import { color_schemes, screens } from "./screenshots.mjs";
+
+const cwd = "/home/ada/api";
+const minute_ms = 60_000;
+
+/** Runs before the page's own script: records what is copied. */
+function recordCopies() {
+  globalThis.copies = [];
+  Object.defineProperty(navigator, "clipboard", { configurable: true, value: { writeText: async (text) => void copies.push(text) } });
+}
+
+/** A text of three lines, each recognisable. */
+const plan = `# Move the horn\n\n${Array.from({ length: 20 }, (_, n) => `${n + 1}. step ${n + 1}`).join("\n")}`;
+
+withBrowser("waiting sessions", (env) => {
+  const card = (page, title) => page.locator(".card", { has: page.locator(".title", { hasText: title }) });
+  const copies = (page) => page.evaluate(() => globalThis.copies);
+  /** A session with a live process that waits for permission to call the tool. */
+  function waitFor(title, tool, input, { folder = cwd, since_ms } = {}) {
+    const session = new ScriptedSession(env.daemon.root, folder).addPrompt(title);
+    session.startTool(tool, input);
+    const agent = registerProcess(env.daemon.root, session, folder);
+    env.cleanups.unshift(agent.stop);
+    agent.setStatus("waiting", "permission prompt", since_ms);
+    return { session, agent };
+  }
+  const ask = (title, questions) => {
+    const session = new ScriptedSession(env.daemon.root, cwd).addPrompt(title);
+    session.startTool("AskUserQuestion", { questions });
+    return session;
+  };
+
+  test("a card shows in full what is asked: command, change, URL, questions with options, plan", async () => {
+    const command = `for f in $(seq 1 90); do echo "line $f of a long command" >> /tmp/log; done # ${"x".repeat(900)} the end`;
+    waitFor("A command", "Bash", { command, description: "Write a log" });
+    waitFor("A change", "Edit", { file_path: `${cwd}/src/horn.cpp`, old_string: "interval = 20;\nlamp();", new_string: "interval = 30;\nlamp();" });
+    waitFor("A page", "WebFetch", { url: "https://tides.example/table?harbour=1", prompt: "Read it" });
+    ask("Questions", [{ question: "Which source?", options: [{ label: "Office", description: "official" }, { label: "A CSV" }] }, { question: "From when on?", options: [] }]);
+    const planned = new ScriptedSession(env.daemon.root, cwd).addPrompt("A plan");
+    planned.startTool("ExitPlanMode", { plan });
+    await env.daemon.start();
+    const { page, errors } = await env.openPage({ viewport: { width: 1440, height: 900 } });
+    await waitForCount(page, ".card", 5);
+
+    const long = card(page, "A command");
+    assert.match(await long.locator(".command").innerText(), /^for f in \$\(seq 1 90\)/);
+    assert.equal(await long.locator(".purpose").innerText(), "Write a log");
+    await long.getByRole("button", { name: "Show all of it" }).click(); // the frame has the first 512 bytes
+    await long.locator(".command", { hasText: "the end" }).waitFor();
+    assert.equal(await long.locator(".command").innerText(), command);
+    await waitForCount(page, ".card .link", 0);
+
+    const change = card(page, "A change");
+    assert.equal(await change.locator(".path").innerText(), `Edit ${cwd}/src/horn.cpp`);
+    assert.deepEqual((await change.locator(".change :is(del, ins)").allInnerTexts()).map((line) => line.trim()), ["− interval = 20;", "− lamp();", "+ interval = 30;", "+ lamp();"]);
+    assert.equal(await card(page, "A page").locator(".path").innerText(), "WebFetch https://tides.example/table?harbour=1");
+    assert.equal(await card(page, "A page").locator("a[href*=tides]").count(), 0); // untrusted: not a link
+
+    const questions = card(page, "Questions");
+    assert.deepEqual(await questions.locator(".question > p").allInnerTexts(), ["Which source?", "From when on?"]);
+    assert.deepEqual(await questions.locator(".question li").allInnerTexts(), ["Office official", "A CSV"]);
+    assert.match(await questions.locator(".status").innerText(), /^question$/i);
+    assert.match(await card(page, "A plan").locator(".plan").innerText(), /^# Move the horn\n+1\. step 1\n2\. step 2\n[^]*12\. step 12\n+\d+ more lines$/);
+    assert.deepEqual(await violations(page), []);
+    assert.deepEqual(errors, []);
+  });
+
+  test("the commands to resume and the path are copied, by button and by key; each program has its own", async () => {
+    waitFor("Fix the lamp", "Bash", { command: "make" }, { folder: "/home/ada/it's here" });
+    const codex = new Rollout(`${env.daemon.home}/codex`, "/home/ada/horn").addPrompt("Add a tide table");
+    codex.startTool("request_user_input", { questions: [{ id: "q", question: "Which source?", options: [{ label: "Office" }] }] });
+    await env.daemon.start("--root", `codex:codex=${env.daemon.home}/codex`);
+    const { page, errors } = await env.openPage({}, undefined, (fresh) => fresh.addInitScript(recordCopies));
+    await waitForCount(page, ".card", 2);
+    const claude = card(page, "Fix the lamp");
+    await claude.getByRole("button", { name: "Copy resume command" }).click();
+    await claude.getByRole("button", { name: "Copied" }).waitFor();
+    const session = new URL(await claude.locator(".title").evaluate((link) => link.href)).searchParams.get("session");
+    assert.deepEqual(await copies(page), [`cd '/home/ada/it'\\''s here' && claude --resume ${session}`]);
+    await claude.getByRole("button", { name: "Copy path" }).click();
+    await card(page, "Add a tide table").locator(".title").focus();
+    await page.keyboard.press("c");
+    await page.keyboard.press("p");
+    await page.waitForFunction(() => copies.length === 4);
+    assert.deepEqual((await copies(page)).slice(1), ["/home/ada/it's here", `cd /home/ada/horn && codex resume ${codex.session}`, "/home/ada/horn"]);
+    assert.deepEqual(errors, []);
+  });
+
+  test("what a terminal would not take as it is shown is not copied", async () => {
+    waitFor("A path with a line feed", "Bash", { command: "make" }, { folder: "/home/ada/x\n; rm -rf ~" });
+    waitFor("A path with an escape", "Bash", { command: "make" }, { folder: "/home/ada/\u001b[2J" });
+    waitFor("A path with an override", "Bash", { command: "make" }, { folder: "/home/ada/\u202egpj" });
+    await env.daemon.start();
+    const { page } = await env.openPage();
+    await waitForCount(page, ".card", 3);
+    await waitForCount(page, ".card .asked .command", 3);
+    assert.equal(await page.locator(".card [data-action=resume], .card [data-action=path]").count(), 0);
+    assert.equal(await page.locator(".card [data-action=snooze]").count(), 3);
+  });
+
+  test("a daemon that names no command for the program leaves its button out", async () => {
+    waitFor("Fix the lamp", "Bash", { command: "make" });
+    await env.daemon.start();
+    const { page } = await env.openPage({}, undefined, (fresh) => editFrames(fresh, (frame) => {
+      if (frame.type === "welcome") delete frame.resume;
+    }));
+    await card(page, "Fix the lamp").getByRole("button", { name: "Copy path" }).waitFor();
+    assert.equal(await page.locator("[data-action=resume]").count(), 0);
+  });
+
+  test("a snoozed wait is not counted, returns after its time or with the next request, and survives a reload", async () => {
+    const lamp = waitFor("Fix the lamp", "Bash", { command: "make lamp" });
+    waitFor("Fix the horn", "Bash", { command: "make horn" });
+    await env.daemon.start();
+    const { page, errors } = await env.openPage();
+    await page.clock.install();
+    await page.reload();
+    await waitForCount(page, ".card", 2);
+    const title = (wanted) => page.waitForFunction((text) => document.title === text, wanted);
+    const icon = (wanted) => page.waitForFunction((href) => document.querySelector("link[rel=icon]").getAttribute("href") === href, wanted);
+    await title("(2) earshot");
+    await icon("/icon.svg?count=2");
+    await card(page, "Fix the lamp").getByRole("button", { name: "Snooze" }).click();
+    await page.getByRole("button", { name: "1 hour" }).click();
+    await waitForCount(page, ".card", 1);
+    await title("(1) earshot");
+    await icon("/icon.svg?count=1");
+    await page.getByRole("button", { name: "1 needs you +1 snoozed" }).waitFor();
+    await page.getByRole("button", { name: "1 snoozed", exact: true }).click();
+    await page.locator(".snoozed li", { hasText: "Fix the lamp" }).getByText(/^for (59m|1h)$/).waitFor();
+
+    await page.reload();
+    await page.getByRole("button", { name: "1 needs you +1 snoozed" }).waitFor();
+    const other = await page.context().newPage(); // another tab of the browser has the same
+    await other.close();
+    await page.clock.fastForward(61 * minute_ms);
+    await waitForCount(page, ".card", 2);
+    await title("(2) earshot");
+
+    await card(page, "Fix the lamp").locator(".title").focus(); // by keyboard
+    await page.keyboard.press("s");
+    await page.waitForFunction(() => document.activeElement.textContent === "10 min");
+    await page.keyboard.press("Escape");
+    await page.waitForFunction(() => document.activeElement.textContent.startsWith("Fix the lamp"));
+    await page.keyboard.press("s");
+    await page.waitForFunction(() => document.activeElement.textContent === "10 min");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter"); // until it changes
+    await waitForCount(page, ".card", 1);
+    await page.clock.fastForward(48 * 60 * minute_ms);
+    await waitForCount(page, ".card", 1);
+    lamp.agent.setStatus("busy");
+    await page.locator("#rows .row", { hasText: "Fix the lamp" }).waitFor();
+    lamp.agent.setStatus("waiting", "permission prompt");
+    await waitForCount(page, ".card", 2);
+
+    await card(page, "Fix the horn").getByRole("button", { name: "Snooze" }).click();
+    await page.getByRole("button", { name: "10 min" }).click();
+    await waitForCount(page, ".card", 1);
+    await page.getByRole("button", { name: "1 snoozed", exact: true }).click();
+    await page.getByRole("button", { name: "Show now" }).click();
+    await waitForCount(page, ".card", 2);
+    assert.equal(await page.evaluate(() => JSON.parse(localStorage.getItem("earshot snoozed")).length), 1); // of the lamp's earlier wait, until it is pruned
+    assert.deepEqual(errors, []);
+  });
+
+  test("the live region says politely how many sessions need the user; the icon is the daemon's", async () => {
+    const { agent } = waitFor("Fix the lamp", "Bash", { command: "make" });
+    agent.setStatus("busy");
+    await env.daemon.start();
+    const { page, errors } = await env.openPage();
+    await page.locator("#rows .row[data-phase=working]", { hasText: "Fix the lamp" }).waitFor();
+    const region = page.locator("[aria-live=polite]");
+    assert.equal(await region.textContent(), "");
+    assert.equal(await page.locator("[aria-live=assertive]").count(), 0);
+    agent.setStatus("waiting", "permission prompt");
+    await page.locator("[aria-live=polite]", { hasText: /^Fix the lamp needs you: .*\. 1 session needs you$/ }).waitFor({ state: "attached" });
+    const svg = await page.evaluate(async () => (await fetch(document.querySelector("link[rel=icon]").href)).text());
+    assert.match(svg, /^<svg[^]*>1<\/text><\/svg>$/);
+    agent.setStatus("busy");
+    await page.locator("[aria-live=polite]", { hasText: /^No session needs you$/ }).waitFor({ state: "attached" });
+    assert.equal(await page.locator("link[rel=icon]").getAttribute("href"), "/icon.svg");
+    assert.deepEqual(errors, []);
+  });
+
+  test("of many waits the longest are cards, the others rows", async () => {
+    for (let n = 0; n < 15; n++) new ScriptedSession(env.daemon.root, cwd).at(20 - n).addPrompt(`Wait ${n}`).startTool("AskUserQuestion", { questions: [{ question: `Question ${n}?` }] });
+    await env.daemon.start();
+    const { page } = await env.openPage();
+    await page.getByRole("button", { name: "15 need you" }).waitFor();
+    await waitForCount(page, ".card", 12);
+    await page.locator(".group[data-waiting]", { hasText: "the longest 12 of 15 waits" }).waitFor();
+    assert.deepEqual(await page.locator("#rows .group h2").allTextContents(), ["More that need you"]);
+    assert.deepEqual(await page.locator("#rows .row .title").allTextContents(), ["Wait 12", "Wait 13", "Wait 14"]);
+    await page.locator("#rows .message", { hasText: "Question 14?" }).waitFor();
+  });
+
+  test("when nothing arrives for 75 s the page says so within that time, and marks what is stale", async () => {
+    waitFor("Fix the lamp", "Bash", { command: "make" });
+    new ScriptedSession(env.daemon.root, cwd).addPrompt("Fix the horn").startTool("Bash", { command: "make horn" });
+    await env.daemon.start();
+    let deaf = false;
+    const { page } = await env.openPage({}, undefined, async (fresh) => {
+      await fresh.clock.install();
+      await fresh.routeWebSocket(/\/v1\/ws/, (socket) => {
+        if (deaf) return; // accepted, and silent
+        socket.connectToServer().onMessage((text) => !deaf && socket.send(text));
+      });
+    });
+    await waitForCount(page, ".card", 1);
+    await env.waitForState(page, "Live.");
+    assert.equal(await page.locator("[data-stale]").count(), 0);
+    deaf = true;
+    await page.clock.runFor(76_000);
+    await page.locator(".overview[data-stale]").waitFor();
+    await page.locator(".stale-note", { hasText: /^Not live: as of \d.*\. Times stand still\.$/ }).waitFor();
+    const age = await page.locator(".card .age time").textContent();
+    await page.clock.runFor(3_000);
+    assert.equal(await page.locator(".card .age time").textContent(), age);
+    assert.deepEqual(await violations(page), []);
+    deaf = false;
+    await page.clock.runFor(80_000); // the next attempt is silent, too, until it is given up
+    await page.locator(".overview[data-stale]").waitFor({ state: "detached" });
+    await page.waitForFunction((old) => document.querySelector(".card .age time").textContent !== old, age);
+  });
+
+  test("the figures: today's cost and tokens say what they cover, and a limit's reset on another day has its date", async () => {
+    const one = new ScriptedSession(env.daemon.root, cwd).addPrompt("Fix the lamp").finishTurn("ok");
+    const other = new ScriptedSession(env.daemon.root, cwd).addPrompt("Fix the horn").finishTurn("ok");
+    piSession(`${env.daemon.home}/pi`, cwd, "A session of Pi", "ok");
+    const noon = new Date(2026, 10, 25, 12).getTime();
+    const iso = (ms) => new Date(ms).toISOString();
+    const usage = { input: 1000, output: 500, cache_read: 8000, cache_write: 500 };
+    const frames = new Map();
+    const set = (session, cost, began_hours, more = {}) => frames.set(session, { usage: { ...usage, ...cost }, last_activity: iso(noon - minute_ms), status: { state: "idle", source: "registry", since: iso(noon - minute_ms) }, times: { waited_ms: 0, worked_ms: began_hours * 60 * minute_ms, idle_ms: 0, turn: { waited_ms: 0, worked_ms: 0 } }, ...more });
+    const tomorrow = noon + 20 * 60 * minute_ms;
+    set(one.session, { cost_usd: 2, cost_source: "recorded" }, 2, { limits: [{ time: iso(noon), limit: "claude", windows: [{ name: "five_hour", used_percent: 40, window_minutes: 300, resets_at: iso(noon + 90 * minute_ms) }, { name: "seven_day", used_percent: 90, window_minutes: 10_080, resets_at: iso(tomorrow) }] }] });
+    set(other.session, { cost_usd: 1.5, cost_source: "recorded" }, 3);
+    await env.daemon.start();
+    const { page, errors } = await env.openPage({ locale: "en-US" }, undefined, async (fresh) => {
+      await fresh.clock.install({ time: noon });
+      await editFrames(fresh, (frame) => (frame.type === "session" ? { ...frame, cost_usd: undefined, ...frames.get(frame.session) } : undefined));
+    });
+    const used = page.locator(".used");
+    await page.locator(".used", { hasText: "$3.50" }).waitFor();
+    assert.match(await used.innerText(), /^\$3\.50\s+20\.0k tokens today$/);
+    assert.match(await used.getAttribute("title"), /^All that the 2 sessions active since midnight used\. 20,000 tokens, cached ones included; 1,000 of them written\.$/);
+    const windows = await page.locator(".limits .window").allInnerTexts();
+    assert.match(windows[0], /40% of 5h, resets 1:30\sPM$/);
+    assert.match(windows[1], /90% of 7d, resets Thu, Nov 26, 8:00\sAM$/);
+
+    set(other.session, { cost_usd: undefined, cost_source: undefined }, 20);
+    other.append(other.reply("One more message.", null));
+    await page.locator(".used", { hasText: "$2.00" }).waitFor();
+    assert.match(await used.innerText(), /^\$2\.00\s+20\.0k tokens active today\s*·?\s*1 began earlier, 1 without a known cost$/);
+    assert.match(await used.getAttribute("title"), /also before midnight: 1 began earlier/);
+    assert.deepEqual(errors, []);
+  });
+
+  test("hostile text in a card is only text", async () => {
+    const script = `<img src=x onerror="document.title='taken'"><svg onload="document.title='taken'"><script>document.title='taken'</script>`;
+    const bidi = "safe\u202egpj.exe";
+    waitFor(`Title ${script}`, "Bash", { command: `echo ${bidi} \u001b[31mred ${"W".repeat(1 << 20)}`, description: script });
+    waitFor("A link", "WebFetch", { url: "javascript:document.title='taken'", prompt: script });
+    ask("A question", [{ question: `${script} ${bidi}`, options: [{ label: script, description: "javascript:alert(1)" }] }]);
+    new ScriptedSession(env.daemon.root, cwd).addPrompt("A plan").startTool("ExitPlanMode", { plan: `${script}\n[click](javascript:alert(1))` });
+    await env.daemon.start();
+    const { page, errors } = await env.openPage({}, undefined, (fresh) => fresh.addInitScript(() => {
+      globalThis.violations = [];
+      document.addEventListener("securitypolicyviolation", (event) => violations.push(event.violatedDirective));
+    }));
+    await waitForCount(page, ".card", 4);
+    await page.locator(".card .purpose", { hasText: script }).waitFor();
+    await page.locator(".question p", { hasText: `${script} safe‹U+202E›gpj.exe` }).waitFor();
+    await page.locator(".question li b", { hasText: script }).waitFor();
+    await page.locator(".plan", { hasText: "[click](javascript:alert(1))" }).waitFor();
+    await page.locator(".path code", { hasText: "javascript:document.title" }).waitFor();
+    await page.locator(".command", { hasText: "echo safe‹U+202E›gpj.exe ␛[31mred WWW" }).waitFor();
+    assert.equal(await page.locator(".card :is(img, svg, script, iframe)").count(), 0);
+    assert.deepEqual(await page.locator(".card a").evaluateAll((all) => [...new Set(all.map((link) => new URL(link.href).protocol))]), ["http:"]);
+    await card(page, "Title").getByRole("button", { name: "Show all of it" }).click();
+    await waitForCount(page, ".card .command", 1);
+    for (const width of [1440, 390]) {
+      await page.setViewportSize({ width, height: 844 });
+      await assertFitsWidth(page, `the cards at ${width} pixels`);
+    }
+    assert.deepEqual(await page.evaluate(() => globalThis.violations), []);
+    assert.equal(await page.title(), "(4) earshot");
+    assert.deepEqual(errors, []);
+  });
+
+  for (const [screen, size] of Object.entries(screens)) {
+    test(`axe reports nothing with cards, open choices, a snoozed session and details: ${screen}`, async () => {
+      waitFor("A change", "Edit", { file_path: `${cwd}/src/horn.cpp`, old_string: "interval = 20;", new_string: "interval = 30;" });
+      waitFor("A command", "Bash", { command: "make soak HOURS=1", description: "Run the soak test" });
+      ask("Questions", [{ question: "Which source?", options: [{ label: "Office", description: "official" }, { label: "A CSV" }] }]);
+      new ScriptedSession(env.daemon.root, cwd).addPrompt("A plan").startTool("ExitPlanMode", { plan });
+      new ScriptedSession(env.daemon.root, cwd).setContext(190_000).addPrompt("Fix the lamp").startTool("Bash", { command: "make" });
+      await env.daemon.start();
+      const { page } = await env.openPage(size);
+      await waitForCount(page, ".card", 4);
+      await card(page, "Questions").getByRole("button", { name: "Snooze" }).click();
+      await page.getByRole("button", { name: "10 min" }).click();
+      await page.getByRole("button", { name: "1 snoozed", exact: true }).click();
+      await card(page, "A command").getByRole("button", { name: "Snooze" }).click();
+      await page.getByRole("button", { name: "Details" }).click();
+      await page.locator(".details").waitFor();
+      for (const colorScheme of color_schemes) {
+        await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+        assert.deepEqual(await violations(page), [], colorScheme);
+        await assertFitsWidth(page, colorScheme);
+      }
+      const moving = await page.evaluate(() => document.getAnimations().length);
+      assert.equal(moving, 0); // reduced motion
+    });
+  }
+});
+
+test("durations, ages and counts are those of the command line: tests/unit/base/displayed.json", async () => {
+  const { build } = await import("vite");
+  const entry = new URL("../src/quantities.ts", import.meta.url).pathname;
+  const { output } = [await build({ configFile: false, logLevel: "error", build: { write: false, minify: false, lib: { entry, formats: ["es"] } } })].flat()[0];
+  const { duration, running, span, tokens } = await import(`data:text/javascript,${encodeURIComponent(output[0].code)}`);
+  const { times, counts } = JSON.parse(readFileSync(new URL("../../../tests/unit/base/displayed.json", import.meta.url), "utf8"));
+  assert.ok(times.length > 10 && counts.length > 8);
+  for (const row of times) {
+    assert.equal(duration(row.ms), row.duration, `duration of ${row.ms} ms`);
+    assert.equal(span(row.ms), row.age, `age of ${row.ms} ms`);
+  }
+  for (const row of counts) assert.equal(tokens(row.count), row.text, `count of ${row.count}`);
+  assert.deepEqual([running(59_999), running(60_000), running(3_599_999)], ["59s", "1m00s", "59m59s"]); // whole seconds, rounded down
+});
