@@ -24,12 +24,14 @@ function Change({ removed, added }: Pick<Request, "removed" | "added">) {
   );
 }
 
+const command_scrolls = 400; // characters: a longer command may need scrolling, also by keyboard
+
 function RequestText({ request }: { request: Request }) {
   const { call, command, path, questions, plan, plan_rest, description, text } = request;
   return (
     <div class="asked">
       {description ? <p class="purpose">{description}</p> : null}
-      {command ? <pre class="command"><code>{command}</code></pre> : null}
+      {command ? <pre class="command" {...(command.length > command_scrolls && { tabIndex: 0, role: "group", "aria-label": "Command" })}><code>{command}</code></pre> : null}
       {path ? <p class="path"><b>{call?.tool}</b> <code>{path}</code></p> : null}
       <Change {...request} />
       {questions.map((question) => (

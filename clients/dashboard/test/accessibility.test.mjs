@@ -27,7 +27,7 @@ withBrowser("accessibility", (env) => {
         const options = { ...size, colorScheme };
         assert.deepEqual(await visitViews(env.browser, env.daemon, sessions, options, check), []);
         await visitEmptyStates(env.browser, options, check);
-        assert.deepEqual(visited, ["overview", "session", "unfolded", "record", "keys", "unauthorized", "empty", "reconnecting"]);
+        assert.deepEqual(visited, ["overview", "details", "session", "unfolded", "record", "keys", "unauthorized", "empty", "reconnecting"]);
       });
     }
   }

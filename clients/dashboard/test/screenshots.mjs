@@ -21,8 +21,11 @@ export async function visitViews(browser, daemon, sessions, options, capture) {
   try {
     await signIn(page, daemon, errors);
     await waitForExamples(page);
-    await page.waitForFunction(() => [...document.querySelectorAll(".spark .line")].filter((line) => line.getAttribute("d").split("L").length > 4).length > 5); // context history
     await capture("overview", page);
+    await page.locator("#rows .row", { hasText: "Upgrade the staging" }).getByRole("button", { name: "Details" }).click();
+    await page.waitForFunction(() => document.querySelector(".spark .line")?.getAttribute("d").split("L").length > 4); // context history
+    await page.locator(".quiet-line").click();
+    await capture("details", page);
     await page.goto(`http://127.0.0.1:${daemon.port}/?session=${sessions.long.session}&host=testhost`);
     await page.locator(".entry", { hasText: "Three timers" }).first().waitFor();
     await page.locator(".chart canvas").waitFor();
