@@ -220,7 +220,7 @@ class Page(unittest.TestCase):
 
     def node(self, version):
         self.tool("node", f'[ "$1" = -p ] && echo {version}.1.0 && exit\necho page >>{self.log}; mkdir -p $EARSHOT_PAGE_OUT\n'
-                          "for name in index.html app.js style.css; do echo x >$EARSHOT_PAGE_OUT/$name; done")
+                          "for name in index.html app.js session.js highlight.js style.css; do echo x >$EARSHOT_PAGE_OUT/$name; done")
 
     def build(self, configure=False):
         open(self.log, "w").close()

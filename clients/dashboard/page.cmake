@@ -1,4 +1,4 @@
-# Selects the page that the daemon serves. Sets EARSHOT_PAGE_DIRECTORY, the directory of its three files, and EARSHOT_PAGE_FILES, their paths.
+# Selects the page that the daemon serves. Sets EARSHOT_PAGE_DIRECTORY, the directory of its files, and EARSHOT_PAGE_FILES, their paths, index.html first.
 # EARSHOT_PAGE: `auto` selects the dashboard if Node and npm are installed, else the plain page, and prints the choice; `plain` needs no Node.
 set(EARSHOT_PAGE auto CACHE STRING "the page that the daemon serves: auto or plain")
 set(page_plain ${CMAKE_SOURCE_DIR}/daemon/serve/page)
@@ -55,7 +55,8 @@ if(page_plain_reason STREQUAL "")
   message(STATUS "page: the dashboard")
   set(EARSHOT_PAGE_DIRECTORY ${CMAKE_BINARY_DIR}/page)
   file(GLOB page_sources CONFIGURE_DEPENDS ${page_source}/src/* ${CMAKE_SOURCE_DIR}/clients/sdk/src/*.ts)
-  set(EARSHOT_PAGE_FILES ${EARSHOT_PAGE_DIRECTORY}/index.html ${EARSHOT_PAGE_DIRECTORY}/app.js ${EARSHOT_PAGE_DIRECTORY}/style.css)
+  set(EARSHOT_PAGE_FILES index.html app.js session.js highlight.js style.css)
+  list(TRANSFORM EARSHOT_PAGE_FILES PREPEND ${EARSHOT_PAGE_DIRECTORY}/)
   set(page_tools ${CMAKE_BINARY_DIR}/page.tools) # changes with Node and the npm packages
   file(CONFIGURE OUTPUT ${page_tools} CONTENT "node ${page_node}, packages ${page_wanted}\n")
   add_custom_command(OUTPUT ${EARSHOT_PAGE_FILES} COMMENT "Building the dashboard"

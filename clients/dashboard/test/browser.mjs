@@ -55,10 +55,12 @@ export async function openTab(browser, options = {}) {
   page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
   page.on("pageerror", (error) => errors.push(String(error)));
   if (process.env.EARSHOT_PAGE_FROM) {
-    const files = { "/": "index.html", "/app.js": "app.js", "/style.css": "style.css" };
+    const files = { "/": "index.html", "/app.js": "app.js", "/session.js": "session.js", "/highlight.js": "highlight.js", "/style.css": "style.css" };
     await page.route((url) => url.pathname in files, async (route) => {
       const response = await route.fetch();
-      await route.fulfill({ response, body: readFileSync(join(process.env.EARSHOT_PAGE_FROM, files[new URL(route.request().url()).pathname])) });
+      const name = files[new URL(route.request().url()).pathname];
+      const contentType = `text/${name.endsWith("js") ? "javascript" : name.slice(name.lastIndexOf(".") + 1)}; charset=utf-8`;
+      await route.fulfill({ response, status: 200, contentType, body: readFileSync(join(process.env.EARSHOT_PAGE_FROM, name)) }); // also a part that the daemon does not have
     });
   }
   return { context, page, errors };

@@ -2,8 +2,10 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <iterator>
 #include <set>
+#include <vector>
 
 #include "agents/agent.hpp"
 #include "base/hex.hpp"
@@ -20,13 +22,19 @@ constexpr std::size_t token_bytes = 32;
 // --- Handlers ---
 
 HttpResponse page(const Request& request, const RequestContext& request_context, ServerContext&) {
-  const PageAsset& asset = page_asset(request.path());
+  static const std::vector<std::string> etags = [] {
+    std::vector<std::string> all;
+    for (const PageAsset& asset : page_assets()) all.push_back(etag_of(asset.body));
+    return all;
+  }();
+  const std::span<const PageAsset> assets = page_assets();
+  const auto asset = std::find_if(assets.begin(), assets.end(),
+                                  [&](const PageAsset& one) { return one.path == request.path(); });
+  if (asset == assets.end()) return text_response(404, "this page has no such part");
   HttpResponse answer;
-  answer.content_type = asset.content_type;
-  answer.body = asset.body;
-  static const std::string etags[] = {etag_of(page_asset("/").body), etag_of(page_asset("/app.js").body),
-                                      etag_of(page_asset("/style.css").body)};
-  answer.etag = etags[&asset - &page_asset("/")];
+  answer.content_type = asset->content_type;
+  answer.body = asset->body;
+  answer.etag = etags[static_cast<std::size_t>(asset - assets.begin())];
   answer.page_policy =
       page_policy(plain_host(request), request_context.caller.transport_kind == TransportKind::tls);
   return or_not_modified(std::move(answer), request.if_none_match);
@@ -335,6 +343,8 @@ struct Route {
 constexpr Route routes[] = {
     {"/", get_head, Open::to_all, page},
     {"/app.js", get_head, Open::to_all, page},
+    {"/session.js", get_head, Open::to_all, page},  // parts of the dashboard that it loads later
+    {"/highlight.js", get_head, Open::to_all, page},
     {"/style.css", get_head, Open::to_all, page},
     {"/icon.svg", get_head, Open::to_all, icon},
     {"/healthz", get_head, Open::to_all, healthz},

@@ -1,6 +1,7 @@
 // The paths of the HTTP interface and who may use them. Pure.
 #pragma once
 #include <chrono>
+#include <span>
 
 #include "base/clock.hpp"
 #include "serve/auth/access.hpp"
@@ -29,8 +30,8 @@ HttpResponse route(const Request& request, const RequestContext& request_context
 struct PageAsset {
   std::string_view path, content_type, body;
 };
-/// `path` is `/`, `/app.js` or `/style.css`. The assets are contiguous, in this order.
-const PageAsset& page_asset(std::string_view path);
+/// The first is the page itself, at `/`.
+std::span<const PageAsset> page_assets();
 /// The icon of the page as SVG. `count`: digits that it shows; empty: none.
 std::string page_icon(std::string_view count);
 /// The Content-Security-Policy of the page: its own script, style and icon, and connections to the daemon at `host`
