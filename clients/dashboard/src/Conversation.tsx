@@ -1,122 +1,100 @@
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { truncatedBytes, type EarshotEvent, type JsonValue } from "../../sdk/src/index.js";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { EarshotEvent } from "../../sdk/src/index.js";
+import { CopyButton } from "./CopyButton.js";
 import { Dialog } from "./Dialog.js";
-import { bytes, clock, duration, ms, now } from "./format.js";
-import { scrollToEnd } from "./keyboard.js";
-import type { Entry, ToolCall } from "./model.js";
+import { clock, duration, ms } from "./format.js";
+import { onMoveFocus, scrollToEnd } from "./keyboard.js";
+import { LongText } from "./LongText.js";
+import type { Entry } from "./model.js";
+import { PictureView, type Media } from "./Pictures.js";
+import { placeText, parsePlace } from "./place.js";
+import { chunks } from "./PlainText.js";
+import { address, go, openPlace } from "./route.js";
 import type { OpenSession } from "./session.js";
 import { escapeControls } from "./sanitize.js";
-import { inputSummary } from "./SessionParts.js";
+import { ToolEntry, type EntryView } from "./ToolEntry.js";
+import { VariableList, type ListHandle } from "./VariableList.js";
+import { readWhole } from "./wholeTexts.js";
 
-const page_size = 200; // entries: the newest, and as many more on each request
-const output_max = 20_000; // characters of an input on the page; `raw` shows the whole record
-
-/** A note below a text that the daemon has cut. */
-function TruncationNote({ event, path }: { event: EarshotEvent; path: string[] }) {
-  const size = truncatedBytes(event, ...path);
-  return size === undefined ? null : <p class="note">The beginning of {bytes(size)}: “raw” shows all of it.</p>;
-}
-
-function LongText({ event, field }: { event: EarshotEvent; field: string }) {
-  return <><div class="text">{(event as unknown as Record<string, string | undefined>)[field]}</div><TruncationNote event={event} path={[field]} /></>;
-}
-
-/** A tool's input as a table of its fields. */
-function ToolInput({ event, value }: { event: EarshotEvent; value: JsonValue }) {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return <><pre>{typeof value === "string" ? value : JSON.stringify(value, null, 2).slice(0, output_max)}</pre><TruncationNote event={event} path={["input"]} /></>;
-  return (
-    <dl class="input">
-      {Object.entries(value).map(([name, field]) => <><dt>{name}</dt><dd><pre>{typeof field === "string" ? field : JSON.stringify(field, null, 2)}</pre><TruncationNote event={event} path={["input", name]} /></dd></>)}
-    </dl>
-  );
-}
-
-function ToolDuration({ tool }: { tool: ToolCall }) {
-  if (tool.end !== undefined) return <span class="duration">{tool.start > 0 ? duration(tool.end - tool.start) : ""}</span>;
-  return <span class="duration running">{duration(Math.floor((now.value - tool.start) / 1000) * 1000)}</span>;
-}
-
-type ShowRecord = (title: string, event: EarshotEvent) => void;
-
-/** `outcome`: of `tool`, which is updated in place: the changed prop causes a render. */
-function ToolEntry({ tool, event, base, showRecord, outcome }: { tool: ToolCall; event: EarshotEvent; base: string; showRecord: ShowRecord; outcome: string | undefined }) {
-  const [open, setOpen] = useState(false); // the content is only rendered when open
-  const finished = tool.finished?.type === "tool.finished" ? tool.finished : undefined;
-  return (
-    <details class="call" data-outcome={outcome ?? "open"} onToggle={(toggled) => setOpen(toggled.currentTarget.open)}>
-      <summary data-item={event.cursor}>
-        <b>{tool.tool}</b> <span class="input-summary">{inputSummary(tool.input, base)}</span>
-        {outcome && outcome !== "ok" ? <span class="outcome">{outcome}</span> : null}
-        {tool.background ? <span class="outcome quiet">background</span> : null}
-        <ToolDuration tool={tool} key={outcome} />
-      </summary>
-      {open ? (
-        <div class="folded">
-          {tool.input !== undefined ? <ToolInput event={event} value={tool.input} /> : null}
-          {finished ? <div class="output"><LongText event={finished} field="output" /></div> : null}
-          <p class="more"><button type="button" onClick={() => showRecord("Tool call", event)}>raw call</button> {finished ? <button type="button" onClick={() => showRecord("Tool result", finished)}>raw result</button> : null}</p>
-        </div>
-      ) : null}
-    </details>
-  );
-}
+export const whole_entries_max = 3_000; // the newest, on paper and in a file
 
 const roles: Record<string, string> = { user: "You", assistant: "Agent", system: "System", summary: "Summary" };
+const keyOf = (entry: Entry) => `${placeText(entry.event)} ${entry.kind}`;
 
-function ConversationEntry({ entry, base, showRecord }: { entry: Entry; base: string; showRecord: ShowRecord; outcome: string | undefined }) {
-  const at = ms(entry.event.time);
-  const time = at === undefined ? null : <time dateTime={entry.event.time}>{clock(at)}</time>;
+/** Guesses of heights, corrected when an entry is rendered. */
+function estimate(entry: Entry): number {
+  switch (entry.kind) {
+    case "turn": return 90 + Math.min(400, entry.turn.prompt.length / 5);
+    case "message": return 60 + Math.min(800, (entry.event.text?.length ?? 0) / 4);
+    case "tool": return 28;
+    case "notice": return 32;
+  }
+}
+
+function Byline({ entry, view, name, kind, field }: { entry: Entry; view: EntryView; name: string; kind?: string | null; field: string }) {
+  const { event } = entry;
+  const at = ms(event.time);
+  return (
+    <div class="byline" tabIndex={-1} data-item={event.cursor}>
+      <b>{name}</b>{kind ? <span>{kind}</span> : null}{at === undefined ? null : <time dateTime={event.time}>{clock(at)}</time>}
+      {entry.kind === "turn" && entry.turn.waited_ms ? <span class="waited">waited {duration(entry.turn.waited_ms)} for you</span> : null}
+      <span class="actions">
+        <CopyButton text={() => readWhole(view.session, event, field)} label={field === "prompt" ? "Copy prompt" : "Copy text"} short="copy" />
+        <CopyButton text={() => view.linkTo(event)} label="Copy link to this place" short="link" />
+        <button type="button" class="raw" onClick={() => view.showRecord("Record", event)}>raw</button>
+      </span>
+    </div>
+  );
+}
+
+function ConversationEntry({ entry, view, marked, outcome }: { entry: Entry; view: EntryView; marked: boolean; outcome: string | undefined }) {
   const agent = entry.event.agent ? "" : undefined;
-  const rawButton = <button type="button" class="raw" onClick={() => showRecord("Record", entry.event)}>raw</button>;
+  const at = marked ? "" : undefined;
   switch (entry.kind) {
     case "turn":
       return (
-        <li class="entry begin" data-agent={agent}>
-          <div class="byline" tabIndex={-1} data-item={entry.event.cursor}><b>Turn {entry.turn.number}</b>{entry.event.origin === "human" ? null : <span>{entry.event.origin}</span>}{time}{entry.turn.waited_ms ? <span class="waited">waited {duration(entry.turn.waited_ms)} for you</span> : null}{rawButton}</div>
-          <LongText event={entry.event} field="prompt" />
-        </li>
+        <div class="entry begin" data-agent={agent} data-at={at} data-origin={entry.event.origin}>
+          <Byline entry={entry} view={view} name={`Turn ${entry.turn.number}`} kind={entry.event.origin === "human" ? null : entry.event.origin} field="prompt" />
+          {entry.event.prompt ? <div class="prompt"><LongText session={view.session} event={entry.event} field="prompt" as="text" /></div> : null}
+        </div>
       );
     case "message": {
       const { role, kind } = entry.event;
       const thinking = kind === "thinking";
       const text = entry.event.text ?? "";
       if (thinking && !text) return null;
-      const { media } = entry.event;
+      const name = kind === "agent" ? "Another agent" : (roles[role] ?? role);
+      const media = entry.event.media as Media | undefined;
+      const content = <LongText session={view.session} event={entry.event} field="text" as={role === "assistant" || role === "summary" || kind === "plan" || kind === "agent" ? "markdown" : "text"} />;
+      const key = keyOf(entry);
       return (
-        <li class="entry" data-role={role} data-kind={kind} data-agent={agent}>
-          <div class="byline" tabIndex={-1} data-item={entry.event.cursor}><b>{kind === "agent" ? "Another agent" : (roles[role] ?? role)}</b>{kind === "text" || kind === "agent" ? null : <span>{kind}</span>}{time}{rawButton}</div>
-          {thinking ? <details><summary>{text.slice(0, 120)}</summary><LongText event={entry.event} field="text" /></details> : <LongText event={entry.event} field="text" />}
-          {media ? <span class="note">{media.kind}{media.media_type ? `, ${media.media_type}` : ""}{media.bytes ? `, ${bytes(media.bytes)}` : ""}</span> : null}
-        </li>
+        <div class="entry" data-role={role} data-kind={kind} data-agent={agent} data-at={at}>
+          <Byline entry={entry} view={view} name={name} kind={kind === "text" || kind === "agent" ? null : kind} field="text" />
+          {thinking ? <details open={view.isOpen(key, view.whole)} onToggle={(event) => view.setOpen(key, event.currentTarget.open)}><summary>{text.slice(0, 160)}</summary>{content}</details> : text ? content : null}
+          {media ? <PictureView session={view.session} event={entry.event} media={media} nth={0} /> : null}
+        </div>
       );
     }
-    case "tool": return <li class="entry tools" data-agent={agent}><ToolEntry tool={entry.tool} event={entry.event} base={base} showRecord={showRecord} outcome={entry.tool.outcome} /></li>;
-    case "notice": return <li class="entry notice" data-agent={agent}><span>{entry.text}</span>{time}{rawButton}</li>;
+    case "tool": return <div class="entry tools" data-agent={agent} data-at={at}><ToolEntry tool={entry.tool} event={entry.event} view={view} entryKey={keyOf(entry)} outcome={outcome} /></div>;
+    case "notice": {
+      const time = ms(entry.event.time);
+      return <div class="entry notice" data-agent={agent} data-at={at} data-type={entry.event.type}><span>{entry.text}</span>{time === undefined ? null : <time dateTime={entry.event.time}>{clock(time)}</time>}<button type="button" class="raw" onClick={() => view.showRecord("Record", entry.event)}>raw</button></div>;
+    }
   }
 }
 
-const chunk_max = 4000; // characters: Chromium takes seconds to lay out a word of 1 MB; chunks out of sight are not laid out
-
-/** Splits a text into chunks, at line ends where possible. */
-function chunks(text: string): string[] {
-  const out: string[] = [];
-  for (let at = 0; at < text.length; ) {
-    const line = text.length - at > chunk_max ? text.lastIndexOf("\n", at + chunk_max) : -1;
-    let end = line >= at ? line + 1 : Math.min(at + chunk_max, text.length);
-    if (end < text.length && /[\ud800-\udbff]/.test(text[end - 1]!)) end--; // not inside a surrogate pair
-    out.push(text.slice(at, end).replace(/\n$/, ""));
-    at = end;
-  }
-  return out;
-}
-
-function RecordDialog({ title, event, session, close }: { title: string; event: EarshotEvent; session: OpenSession; close: () => void }) {
+function RecordDialog({ title, event, session, close }: { title: string; event: Pick<EarshotEvent, "stream" | "cursor">; session: OpenSession; close: () => void }) {
   const [result, setResult] = useState<{ text: string } | { error: string } | undefined>(undefined);
   useState(() => session.read(event.stream, event.cursor).then((record) => setResult({ text: escapeControls(typeof record === "string" ? record : JSON.stringify(record, null, 2)) }), (error: Error) => setResult({ error: error.message })));
   return (
     <Dialog title={title} close={close}>
       <p class="note">{event.stream} at {event.cursor}</p>
-      {!result ? <p>Loading…</p> : "error" in result ? <p role="alert">Cannot read the record: {result.error}</p> : <pre class="record" tabIndex={0}>{chunks(result.text).map((chunk) => <div>{chunk}</div>)}</pre>}
+      {!result ? <p>Loading…</p> : "error" in result ? <p role="alert">Cannot read the record: {result.error}</p> : (
+        <>
+          <pre class="record" tabIndex={0}>{chunks(result.text).map((chunk) => <div>{chunk}</div>)}</pre>
+          <p><CopyButton text={() => result.text} label="Copy record" /></p>
+        </>
+      )}
     </Dialog>
   );
 }
@@ -162,27 +140,96 @@ function useScrollToEnd(version: number): boolean {
   return below;
 }
 
-export function Conversation({ session, version }: { session: OpenSession; version: number }) {
+/** What other parts of the page ask of the conversation. */
+export interface ConversationHandle {
+  /** Scrolls to an entry, unfolds it and marks it. Filters that hide it are cleared. */
+  show(entry: Entry): void;
+}
+
+/** `whole`: all entries, unfolded, as for printing. */
+export function Conversation({ session, version, whole, handle }: { session: OpenSession; version: number; whole: boolean; handle: { current: ConversationHandle | undefined } }) {
   const end_hidden = useScrollToEnd(version);
-  const [earlier, setEarlier] = useState(0);
   const [show_agents, setShowAgents] = useState(true);
   const [query, setQuery] = useState("");
-  const [record, setRecord] = useState<{ title: string; event: EarshotEvent } | undefined>(undefined);
+  const [record, setRecord] = useState<{ title: string; event: Pick<EarshotEvent, "stream" | "cursor"> } | undefined>(undefined);
+  const [marked, setMarked] = useState<Entry | undefined>(undefined);
+  const [missing_place, setMissingPlace] = useState("");
+  const list = useRef<ListHandle<Entry> | undefined>(undefined);
+  const opened = useRef(new Map<string, boolean>());
   const { entries, dropped } = session.model;
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  const matching = entries.filter((entry) => (show_agents || !entry.event.agent) && matches(entry, words));
-  const first = Math.max(0, matching.length - page_size - earlier);
-  const has_agents = entries.some((entry) => entry.event.agent);
-  const showRecord: ShowRecord = (title, event) => setRecord({ title, event });
+  const matching = useMemo(() => (words.length === 0 && show_agents ? entries : entries.filter((entry) => (show_agents || !entry.event.agent) && matches(entry, words))), [entries, version, query, show_agents]);
+  const shown = whole ? matching.slice(-whole_entries_max) : matching;
+  const has_agents = useMemo(() => entries.some((entry) => entry.event.agent), [version]);
+  const base = session.frame.value?.project ?? "";
+  const view = useMemo((): EntryView => ({
+    session, base, whole,
+    showRecord: (title, event) => setRecord({ title, event }),
+    linkTo: (event) => new URL(address({ at: placeText(event) }), location.href).href,
+    isOpen: (key, otherwise) => opened.current.get(key) ?? otherwise,
+    setOpen: (key, open) => void opened.current.set(key, open),
+  }), [session, base, whole]);
+
+  const pending = useRef<Entry | undefined>(undefined);
+  const show = (entry: Entry) => {
+    setQuery("");
+    if (entry.event.agent) setShowAgents(true);
+    opened.current.set(keyOf(entry), true);
+    setMarked(entry);
+    pending.current = entry; // revealed once the list contains it
+  };
+  handle.current = { show };
+  useLayoutEffect(() => {
+    const entry = pending.current;
+    if (!entry || !shown.includes(entry)) return;
+    pending.current = undefined;
+    list.current?.reveal(entry, (element) => element.querySelector<HTMLElement>("[data-item]")?.focus({ preventScroll: true }));
+  });
+
+  // The place in the address: known when its event arrives, and when the page is open already.
+  const place = parsePlace(openPlace.value);
+  const at_text = openPlace.value;
+  const shown_place = useRef("");
+  useEffect(() => {
+    if (!place || shown_place.current === at_text) return;
+    const { target } = session.model;
+    const found = target && placeText(target.place) === placeText(place) ? target.found : session.model.find(place);
+    if (found && (session.loaded.value || !target)) {
+      shown_place.current = at_text;
+      setMissingPlace("");
+      show(found);
+    } else if (session.loaded.value && !found) {
+      shown_place.current = at_text;
+      setMissingPlace(at_text);
+    }
+  }, [version, at_text, session.loaded.value]);
+
+  // j and k: the next entry may not be rendered yet.
+  useEffect(() => onMoveFocus((step) => {
+    const items = [...document.querySelectorAll<HTMLElement>(".entries [data-item]")];
+    const at = items.indexOf(document.activeElement?.closest<HTMLElement>("[data-item]") ?? document.body);
+    const on_screen = items.findIndex((item) => item.getBoundingClientRect().top > 60);
+    const next = items[at < 0 ? Math.max(0, on_screen) : at + step];
+    next?.focus({ preventScroll: true });
+    next?.scrollIntoView({ block: "nearest" });
+  }), []);
+
   return (
     <section class="conversation">
       <h3>Conversation {has_agents ? <button type="button" class="toggle" aria-pressed={show_agents} onClick={() => setShowAgents(!show_agents)}>Subagents</button> : null}
         <input id="search" type="search" placeholder="Search" aria-label="Search the conversation" title="Press / to search" autocomplete="off" spellcheck={false} value={query} onInput={(event) => setQuery(event.currentTarget.value)} />
       </h3>
       {words.length > 0 ? <p class="note" role="status">{matching.length.toLocaleString()} of {entries.length.toLocaleString()} entries</p> : null}
-      {first > 0 ? <p><button type="button" onClick={() => setEarlier(earlier + page_size)}>Show earlier ({first.toLocaleString()} more)</button></p> : null}
-      {first === 0 && dropped > 0 ? <p class="note">{dropped.toLocaleString()} earlier entries are no longer in the page's memory.</p> : null}
-      <ol class="entries">{matching.slice(first).map((entry) => <ConversationEntry key={entry.event.stream + entry.event.cursor + entry.kind} entry={entry} base={session.frame.value?.project ?? ""} showRecord={showRecord} outcome={entry.kind === "tool" ? entry.tool.outcome : entry.kind === "turn" ? entry.turn.outcome : undefined} />)}</ol>
+      {missing_place && place ? (
+        <p class="place-missing" role="status">The place in the address is not among the entries in memory.{" "}
+          <button type="button" onClick={() => setRecord({ title: "Record", event: place })}>Show its record</button> <button type="button" onClick={() => (setMissingPlace(""), go({ at: "" }, true))}>Dismiss</button>
+        </p>
+      ) : null}
+      {dropped > 0 ? <p class="note">{dropped.toLocaleString()} earlier entries are no longer in the page's memory.</p> : null}
+      {shown.length < matching.length ? <p class="note">The newest {shown.length.toLocaleString()} of {matching.length.toLocaleString()} entries.</p> : null}
+      <VariableList items={shown} keyOf={keyOf} estimate={estimate} whole={whole} handle={(given) => (list.current = given)}>
+        {(entry) => <ConversationEntry entry={entry} view={view} marked={entry === marked} outcome={entry.kind === "tool" ? entry.tool.outcome : undefined} />}
+      </VariableList>
       {end_hidden ? <p class="newest"><button type="button" onClick={() => scrollToEnd()}>Newest ↓</button></p> : null}
       {record ? <RecordDialog {...record} session={session} close={() => setRecord(undefined)} /> : null}
     </section>

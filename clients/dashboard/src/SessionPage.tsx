@@ -1,17 +1,21 @@
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { accountLimits, isOffline, sessionKey, type SessionFrame } from "../../sdk/src/index.js";
-import { Conversation } from "./Conversation.js";
+import { ContextChart, CostChart, TimeChart } from "./Charts.js";
+import { loadHighlighter } from "./Code.js";
+import { Conversation, type ConversationHandle } from "./Conversation.js";
 import { currentFrame, post, sessions, visible } from "./connection.js";
+import { CopyButton } from "./CopyButton.js";
+import { htmlOf, saveFile } from "./exportPage.js";
+import { Files } from "./Files.js";
 import { programName, shortModel, tokens } from "./format.js";
 import { Gauges } from "./Numbers.js";
-import { openSession, type OpenSession } from "./session.js";
+import type { Entry } from "./model.js";
+import { resumeInDirectory } from "./resume.js";
+import { openSession } from "./session.js";
 import { projectOf, titleOf, unseen, waiting } from "./rows.js";
-import { follow, address } from "./route.js";
+import { follow, address, openPlace } from "./route.js";
 import { Elapsed, ProgramMark, TodoProgress } from "./SessionParts.js";
 import { Timeline } from "./Timeline.js";
-import { UsageChart } from "./UsageChart.js";
-
-const files_max = 200; // the newest
 
 /** `current`: the overview's frame, which states estimates and times anew while the session works. */
 function Head({ frame, current }: { frame: SessionFrame; current: SessionFrame }) {
@@ -84,44 +88,80 @@ function TodoList({ frame }: { frame: SessionFrame }) {
   );
 }
 
-function Files({ session, frame }: { session: OpenSession; frame: SessionFrame; version: number }) {
-  const files = [...session.model.files.values()].sort((a, b) => Number(b.changed > 0) - Number(a.changed > 0) || b.last - a.last).slice(0, files_max);
-  if (files.length === 0) return null;
-  const base = (frame.project ?? "") + "/";
+/** Copy, print and save. */
+function Actions({ frame, print, save }: { frame: SessionFrame; print: () => void; save: () => Promise<void> }) {
+  const [saving, setSaving] = useState(false);
+  const resume = resumeInDirectory(frame);
   return (
-    <section>
-      <h3>Files</h3>
-      <ul class="files">
-        {files.map(({ path, changed, read }) => (
-          <li data-changed={changed > 0 ? "" : undefined} title={path}><span class="path">{path.startsWith(base) ? path.slice(base.length) : path}</span><span class="count">{changed > 0 ? `${changed} changed` : `${read} read`}</span></li>
-        ))}
-      </ul>
-    </section>
+    <div class="page-actions" role="group" aria-label="This session">
+      {resume ? <CopyButton text={() => resume} label="Copy resume command" /> : null}
+      <CopyButton text={() => new URL(address({ session: frame.session, host: frame.host, at: "" }), location.href).href} label="Copy link" />
+      <button type="button" onClick={print}>Print</button>
+      <button type="button" disabled={saving} onClick={() => (setSaving(true), void save().finally(() => setSaving(false)))}>{saving ? "Saving…" : "Save as HTML"}</button>
+    </div>
   );
 }
 
+const twoFrames = () => new Promise<void>((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve())));
+
+/** Renders the whole conversation while `action` runs. */
+function useWhole(): [boolean, (action: () => void | Promise<void>) => Promise<void>] {
+  const [whole, setWhole] = useState(false);
+  const run = async (action: () => void | Promise<void>) => {
+    const at = scrollY;
+    await loadHighlighter();
+    setWhole(true);
+    await twoFrames();
+    try {
+      await action();
+    } finally {
+      setWhole(false);
+      await twoFrames();
+      scrollTo(0, at);
+    }
+  };
+  return [whole, run];
+}
+
 export function SessionPage(props: { session: string; host: string }) {
-  const session = useMemo(() => openSession(props.session, props.host), []);
+  const session = useMemo(() => openSession(props.session, props.host, openPlace.peek()), []);
+  const page = useRef<HTMLDivElement>(null);
+  const conversation = useRef<ConversationHandle | undefined>(undefined);
+  const [whole, runWhole] = useWhole();
   useEffect(() => () => session.close(), []);
   void session.version.value;
   const frame = session.frame.value;
   const key = frame ? sessionKey(frame.host, frame.session) : "";
   const current = currentFrame(key) ?? frame;
   useSeen(current);
-  const back = { session: "", host: "" };
+  const print = () => void runWhole(() => window.print());
+  const save = () => runWhole(async () => saveFile(`earshot-${frame!.session}.html`, await htmlOf(page.current!, titleOf(frame!))));
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => { // the browser would print only what is rendered
+      if (event.key !== "p" || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey || document.querySelector("dialog[open]")) return;
+      event.preventDefault();
+      print();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  const show = (entry: Entry) => conversation.current?.show(entry);
+  const back = { session: "", host: "", at: "" };
   return (
-    <div class="session" data-offline={frame && isOffline(frame) ? "" : undefined}>
-      <p class="back"><a href={address(back)} onClick={follow(back)}>← All sessions</a><Others except={key} /></p>
+    <div ref={page} class="session" data-offline={frame && isOffline(frame) ? "" : undefined}>
+      <div class="back"><a href={address(back)} onClick={follow(back)}>← All sessions</a><Others except={key} />{frame ? <Actions frame={frame} print={print} save={save} /> : null}</div>
       {frame && current ? (
         <>
           <Head frame={frame} current={current} />
-          <Timeline model={session.model} base={frame.project ?? ""} version={session.version.value} open={frame.status.state === "working" || frame.status.state === "waiting"} />
+          <Timeline model={session.model} base={frame.project ?? ""} version={session.version.value} open={frame.status.state === "working" || frame.status.state === "waiting"} show={show} />
           <div class="columns">
-            <Conversation session={session} version={session.version.value} />
-            <aside>
+            <Conversation session={session} version={session.version.value} whole={whole} handle={conversation} />
+            <aside tabIndex={0} aria-label="Summary of the session">
               <TodoList frame={frame} />
-              <UsageChart model={session.model} version={session.version.value} />
-              <Files session={session} frame={frame} version={session.version.value} />
+              <TimeChart frame={current} />
+              <ContextChart model={session.model} frame={current} version={session.version.value} />
+              <CostChart model={session.model} frame={current} version={session.version.value} show={show} />
+              <Files model={session.model} base={frame.project ?? ""} version={session.version.value} show={show} />
             </aside>
           </div>
         </>

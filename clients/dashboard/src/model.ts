@@ -1,16 +1,26 @@
 // The open session's events as turns, tool calls, subagents and conversation entries. Updated event by event; every list is bounded.
-import { contextTokens, type EarshotEvent, type JsonValue, type TurnFinished } from "../../sdk/src/index.js";
+import { contextTokens, type EarshotEvent, type JsonValue, type SessionFrame, type TurnFinished } from "../../sdk/src/index.js";
+import { countLines, editsOfInput } from "./edits.js";
 import { ms } from "./format.js";
+import { samePlace, type Place } from "./place.js";
 import { filesOfPatch } from "./SessionParts.js";
 
 export const entries_max = 20_000; // older ones are dropped
 export const usage_points_max = 4_000; // above it, every second point is removed
 const files_max = 2_000; // the newest
 const agents_max = 1_000; // the newest; also limits the streams
-const compactions_max = 1_000; // the newest
+const compactions_max = 1_000; // the newest; also limits waits, queued prompts and failures
+const file_calls_max = 20; // of one file, the newest
+const same_wait_ms = 5_000;
+const streams_max = 1_000; // whose totals are kept
 
-export interface Turn { number: number; agent: string | undefined; start: number; end?: number; outcome?: TurnFinished["outcome"]; waited_ms?: number | undefined; prompt: string }
-export interface ToolCall { call: string; tool: string; agent: string | undefined; input?: JsonValue; start: number; end?: number; outcome?: string; finished?: EarshotEvent; background?: string }
+/** `weight`: the turn's tokens, weighted as models are usually priced; `cost_usd`: where the transcript records it. Both include subagents. */
+export interface Turn { number: number; agent: string | undefined; start: number; end?: number; outcome?: TurnFinished["outcome"]; waited_ms?: number | undefined; prompt: string; weight: number; cost_usd?: number; output: number }
+/** `cut`: the daemon has cut a text of the input. */
+export interface ToolCall { call: string; tool: string; agent: string | undefined; input?: JsonValue; cut?: true; start: number; end?: number; outcome?: string; finished?: EarshotEvent; background?: string }
+/** A time in which the session waited for the user. */
+export interface Wait { start: number; end?: number; reason: string }
+export interface Mark { at: number; text: string; event: EarshotEvent }
 export interface Agent { key: string; name: string; type: string; call: string | undefined; start: number; end?: number }
 export type Entry = { at: number } & (
   | { kind: "turn"; event: Extract<EarshotEvent, { type: "turn.started" }>; turn: Turn }
@@ -18,7 +28,8 @@ export type Entry = { at: number } & (
   | { kind: "tool"; event: Extract<EarshotEvent, { type: "tool.invoked" }>; tool: ToolCall }
   | { kind: "notice"; event: EarshotEvent; text: string });
 type WithoutTime<T> = T extends Entry ? Omit<T, "at"> : never;
-export interface FileUse { path: string; changed: number; read: number; last: number }
+/** `least`: some of the changes are not known completely. */
+export interface FileUse { path: string; changed: number; read: number; last: number; added: number; removed: number; least?: true; calls: ToolCall[] }
 
 /** Sets the value as the newest one and removes the oldest one above `size_max`. */
 function setBounded<V>(map: Map<string, V>, key: string, value: V, size_max: number) {
@@ -27,6 +38,9 @@ function setBounded<V>(map: Map<string, V>, key: string, value: V, size_max: num
   if (map.size > size_max) map.delete(map.keys().next().value!);
 }
 
+const questions: Record<string, string> = { AskUserQuestion: "question", ExitPlanMode: "plan", ask_user: "question", exit_plan_mode: "plan", request_user_input: "question" };
+const price_ratio = { input: 1, output: 5, cache_read: 0.1, cache_write: 1.25 }; // usual among models: for a turn's share of the cost
+export const isWriting = (tool: string) => writing_tools.has(tool);
 const writing_tools = new Set(["Edit", "MultiEdit", "Write", "NotebookEdit", "edit", "write", "create", "apply_patch"]);
 const reading_tools = new Set(["read", "view", "view_image"]); // their files, and those of writing tools, may be named `path`
 
@@ -44,7 +58,12 @@ export class SessionModel {
   turns: Turn[] = [];
   tools: ToolCall[] = [];
   agents = new Map<string, Agent>();
-  compactions: Array<{ at: number; text: string }> = [];
+  compactions: Mark[] = [];
+  waits: Wait[] = []; // for questions and plans of the transcript, and what the daemon saw while the page was open
+  queued: Mark[] = [];
+  failures: Mark[] = []; // of requests to the API
+  /** Where the page should open: `found` is the entry that shows this event. */
+  target: { place: Place; found?: Entry } | undefined;
   files = new Map<string, FileUse>();
   usage: Array<{ at: number; context: number; output: number }> = [];
   start = 0;
@@ -53,8 +72,49 @@ export class SessionModel {
   private readonly open_tools = new Map<string, ToolCall>();
   private readonly open_turns = new Map<string, Turn>();
   private readonly agents_by_call = new Map<string, Agent>();
+  private readonly totals = new Map<string, { weight: number; output: number; cost_usd: number }>(); // by stream
+  private readonly call_waits = new Map<string, Wait>();
+  private status_wait: Wait | undefined;
 
   apply(event: EarshotEvent) {
+    this.applyEvent(event);
+    const { target } = this;
+    if (target && !target.found && event.cursor === target.place.cursor && event.stream === target.place.stream) {
+      const found = this.find(target.place) ?? this.entries.findLast((entry) => entry.event.stream === event.stream); // an event without an entry: the one before it
+      if (found) target.found = found;
+    }
+  }
+
+  /** The entry that shows the event at a place. */
+  find(place: Place): Entry | undefined {
+    return this.entries.findLast((entry) => samePlace(entry.event, place) || (entry.kind === "tool" && entry.tool.finished && samePlace(entry.tool.finished, place)));
+  }
+
+  /** What the session is doing now. Transcripts do not record every wait. */
+  observe({ state, reason, since }: SessionFrame["status"]) {
+    const at = ms(since);
+    if (at === undefined) return;
+    if (state === "waiting") {
+      if (this.status_wait || [...this.call_waits.values()].some((wait) => wait.end === undefined)) return;
+      this.status_wait = { start: at, reason: reason ?? "" };
+      this.addWait(this.status_wait);
+    } else if (this.status_wait) {
+      this.status_wait.end = Math.max(at, this.status_wait.start);
+      this.status_wait = undefined;
+    }
+  }
+
+  private addWait(wait: Wait) {
+    this.waits.push(wait);
+    if (this.waits.length > compactions_max) this.waits.shift();
+  }
+
+  private mark(marks: Mark[], at: number, text: string, event: EarshotEvent) {
+    marks.push({ at, text, event });
+    if (marks.length > compactions_max) marks.shift();
+  }
+
+  private applyEvent(event: EarshotEvent) {
     const at = ms(event.time) ?? this.end;
     if (at > 0) {
       if (this.start === 0 || at < this.start) this.start = at;
@@ -62,7 +122,7 @@ export class SessionModel {
     }
     switch (event.type) {
       case "turn.started": {
-        const turn: Turn = { number: event.turn, agent: event.agent, start: at, prompt: event.prompt ?? "" };
+        const turn: Turn = { number: event.turn, agent: event.agent, start: at, prompt: event.prompt ?? "", weight: 0, output: 0 };
         this.turns.push(turn);
         setBounded(this.open_turns, event.stream + (event.agent ?? ""), turn, agents_max);
         return this.add({ kind: "turn", event, turn });
@@ -77,8 +137,17 @@ export class SessionModel {
         if (event.role === "user" && this.open_turns.get(event.stream + (event.agent ?? ""))?.prompt === event.text) return; // shown by the turn's entry
         return this.add({ kind: "message", event });
       case "tool.invoked": {
-        const tool: ToolCall = { call: event.call, tool: event.tool, agent: event.agent, start: at, ...(event.input !== undefined && { input: event.input as JsonValue }) };
+        const tool: ToolCall = { call: event.call, tool: event.tool, agent: event.agent, start: at, ...(event.input !== undefined && { input: event.input as JsonValue }), ...(event.truncated && { cut: true as const }) };
         this.tools.push(tool);
+        if (Object.hasOwn(questions, event.tool) && !event.agent) {
+          const wait = { start: at, reason: questions[event.tool]! };
+          this.addWait(wait);
+          setBounded(this.call_waits, event.call, wait, agents_max);
+          if (this.status_wait && at >= this.status_wait.start - same_wait_ms) { // the same wait, which the daemon's status stated first
+            this.waits.splice(this.waits.indexOf(this.status_wait), 1);
+            this.status_wait = undefined;
+          }
+        }
         this.open_tools.set(event.call, tool);
         this.addFile(tool);
         return this.add({ kind: "tool", event, tool });
@@ -87,6 +156,10 @@ export class SessionModel {
         const tool = this.open_tools.get(event.call);
         if (tool) Object.assign(tool, { end: at, outcome: event.outcome, finished: event, ...(event.background && { background: event.background }) });
         this.open_tools.delete(event.call);
+        const wait = this.call_waits.get(event.call);
+        if (wait) wait.end = at;
+        this.call_waits.delete(event.call);
+        if (tool && event.outcome === "ok") this.countChanges(tool);
         const started = event.background ? this.agents_by_call.get(event.call) : undefined;
         if (started && !this.agents.has(event.background!)) setBounded(this.agents, event.background!, started, agents_max);
         return;
@@ -111,15 +184,24 @@ export class SessionModel {
       }
       case "compaction.finished": {
         const text = `context compacted${event.pre_tokens ? `, ${event.pre_tokens.toLocaleString()} tokens before` : ""}${event.post_tokens ? `, ${event.post_tokens.toLocaleString()} after` : ""}`;
-        this.compactions.push({ at, text });
-        if (this.compactions.length > compactions_max) this.compactions.shift();
+        this.mark(this.compactions, at, text, event);
+        return this.add({ kind: "notice", event, text });
+      }
+      case "queue.changed": {
+        if (event.operation !== "enqueue" || !event.text) return;
+        const text = `queued: ${event.text}`;
+        this.mark(this.queued, at, text, event);
         return this.add({ kind: "notice", event, text });
       }
       case "usage.updated": return this.addUsage(event, at);
       case "limits.updated":
         if (event.reached) this.add({ kind: "notice", event, text: `the account's limit is reached: ${event.reached}` });
         return;
-      case "api.failed": return this.add({ kind: "notice", event, text: `the API failed${event.status ? ` with ${event.status}` : ""}${event.kind ? ` (${event.kind})` : ""}${event.fatal ? "" : ", retrying"}: ${event.error ?? ""}` });
+      case "api.failed": {
+        const text = `the API failed${event.status ? ` with ${event.status}` : ""}${event.kind ? ` (${event.kind})` : ""}${event.fatal ? "" : ", retrying"}: ${event.error ?? ""}`;
+        this.mark(this.failures, at, text, event);
+        return this.add({ kind: "notice", event, text });
+      }
       case "task.finished": return this.add({ kind: "notice", event, text: `background task ${event.outcome}: ${event.summary ?? ""}` });
       case "line.skipped": return this.add({ kind: "notice", event, text: `${event.lines} ${event.lines === 1 ? "line" : "lines"} of the transcript could not be read: ${event.reason}` });
     }
@@ -149,15 +231,43 @@ export class SessionModel {
     for (const path of filesOf(tool, input)) this.useFile(path, tool, start);
   }
 
+  /** Counts the lines that a successful call has added and removed. */
+  private countChanges(call: ToolCall) {
+    for (const edit of editsOfInput(call.tool, call.input)) {
+      if (!this.files.has(edit.path)) this.useFile(edit.path, "edit", call.start);
+      const file = this.files.get(edit.path)!;
+      const { added, removed } = countLines(edit);
+      file.added += added;
+      file.removed += removed;
+      if (call.cut) file.least = true;
+      file.calls.push(call);
+      if (file.calls.length > file_calls_max) file.calls.shift();
+    }
+  }
+
   private useFile(path: string, tool: string, start: number) {
-    const file = this.files.get(path) ?? { path, changed: 0, read: 0, last: 0 };
+    const file = this.files.get(path) ?? { path, changed: 0, read: 0, last: 0, added: 0, removed: 0, calls: [] };
     if (writing_tools.has(tool)) file.changed++;
     else file.read++;
     file.last = start;
     setBounded(this.files, path, file, files_max);
   }
 
+  /** Adds what a stream has used since its last event to the main agent's turn of that time. */
+  private addToTurn(event: Extract<EarshotEvent, { type: "usage.updated" }>, at: number) {
+    const before = this.totals.get(event.stream) ?? { weight: 0, output: 0, cost_usd: 0 };
+    const { total } = event;
+    const weight = (Object.keys(price_ratio) as Array<keyof typeof price_ratio>).reduce((sum, kind) => sum + total[kind] * price_ratio[kind], 0);
+    setBounded(this.totals, event.stream, { weight, output: total.output, cost_usd: event.cost_usd ?? before.cost_usd }, streams_max);
+    const turn = this.turns.findLast((one) => one.agent === undefined && one.start <= at);
+    if (!turn) return;
+    turn.weight += Math.max(0, weight - before.weight);
+    turn.output += Math.max(0, total.output - before.output);
+    if (event.cost_usd !== undefined) turn.cost_usd = (turn.cost_usd ?? 0) + Math.max(0, event.cost_usd - before.cost_usd);
+  }
+
   private addUsage(event: Extract<EarshotEvent, { type: "usage.updated" }>, at: number) {
+    this.addToTurn(event, at);
     const context = contextTokens(event);
     if (context === undefined) return;
     const last = this.usage.at(-1);

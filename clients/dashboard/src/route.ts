@@ -17,6 +17,8 @@ export const sorting = parameter("sort"); // need, if empty
 export const showsQuiet = parameter("quiet"); // `1`: sessions that ended or went quiet are not folded
 export const openSession = parameter("session"); // empty: the overview
 export const openHost = parameter("host");
+/** `<stream>@<cursor>`: the session's page opens at this event. */
+export const openPlace = parameter("at");
 
 /** Returns the address with these parameters changed; an empty value removes one. */
 export function address(changes: Record<string, string>): string {

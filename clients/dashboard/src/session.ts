@@ -3,6 +3,7 @@ import { signal, type Signal } from "@preact/signals";
 import { SessionStore, isEvent, type Frame, type JsonValue, type SessionFrame } from "../../sdk/src/index.js";
 import { earshot, sessionConnection, throttle } from "./connection.js";
 import { SessionModel } from "./model.js";
+import { parsePlace } from "./place.js";
 import { exactPattern } from "./route.js";
 
 const missing_ms = 400; // without a frame for this long after `live`, the session does not exist
@@ -13,16 +14,26 @@ export interface OpenSession {
   /** Incremented when the model has changed. */
   version: Signal<number>;
   missing: Signal<boolean>;
+  /** The whole history has arrived. */
+  loaded: Signal<boolean>;
   read(stream: string, cursor: string): Promise<JsonValue>;
   close(): void;
 }
 
-export function openSession(session: string, host: string): OpenSession {
+/** `at`: the place that the page opens at, if it has one. */
+export function openSession(session: string, host: string, at = ""): OpenSession {
   const frame = signal<SessionFrame | undefined>(undefined);
   const version = signal(0);
   const missing = signal(false);
   const store = new SessionStore({ events_max: 0 });
-  const opened = { frame, version, missing, model: new SessionModel() } as OpenSession;
+  const newModel = () => {
+    const model = new SessionModel();
+    const place = parsePlace(at);
+    if (place) model.target = { place };
+    return model;
+  };
+  const loaded = signal(false);
+  const opened = { frame, version, missing, loaded, model: newModel() } as OpenSession;
   const { schedule, cancel } = throttle(() => {
     frame.value = [...store.sessions.values()][0]?.frame;
     if (frame.value) missing.value = false;
@@ -33,6 +44,7 @@ export function openSession(session: string, host: string): OpenSession {
     // The model cannot remove a single stream: rebuild it from the events of all streams.
     if ((received.type === "reset" || received.type === "stream.removed") && store.sessions.size > 0) restart();
     else if (isEvent(received)) opened.model.apply(received);
+    if (received.type === "status" || received.type === "session") opened.model.observe(received.type === "status" ? received : received.status);
     schedule();
   };
   const filter = { session: [exactPattern(session)], ...(host && { host: [exactPattern(host)] }) };
@@ -40,7 +52,8 @@ export function openSession(session: string, host: string): OpenSession {
     frame: handleFrame,
     state: (state) => {
       sessionConnection.value = state;
-      if (state.state === "live") setTimeout(() => (missing.value = store.sessions.size === 0), missing_ms);
+      loaded.value = state.state === "live";
+      if (loaded.value) setTimeout(() => (missing.value = store.sessions.size === 0), missing_ms);
     },
   }).subscription;
   let subscription = start();
@@ -48,7 +61,7 @@ export function openSession(session: string, host: string): OpenSession {
     const old = subscription;
     queueMicrotask(() => {
       old.close();
-      opened.model = new SessionModel();
+      opened.model = newModel();
       subscription = start();
     });
   };

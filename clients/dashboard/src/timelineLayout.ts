@@ -1,10 +1,15 @@
-// Layout and drawing of a session's timeline: turns are bands, tool calls are bars in lanes, each subagent has its own lanes below,
-// compactions are dashed lines, and the time axis is at the bottom. Long pauses are cut out of the axis.
+// Layout and drawing of a session's timeline: turns are bands, tool calls are bars in lanes, coloured by their kind of work and their outcome; each subagent
+// has its own lanes below. Waits for the user are bars in a lane of their own, compactions dashed lines, queued prompts and failures of the API marks above
+// the lanes. The time axis is at the bottom; long pauses are cut out of it.
+import type { EarshotEvent } from "../../sdk/src/index.js";
 import { clock, duration, hourMinute } from "./format.js";
-import type { SessionModel, ToolCall, Turn } from "./model.js";
+import type { Mark, SessionModel, ToolCall, Turn } from "./model.js";
 import { inputSummary } from "./SessionParts.js";
+import { toolKind, type ToolKind } from "./toolKind.js";
 
 const head_px = 22; // the turns' labels
+const wait_px = 8; // the lane of waits for the user
+const mark_px = 8; // of a queued prompt or a failure
 const lane_px = 14;
 const gap_px = 3;
 const agent_px = 18; // a subagent's label
@@ -14,12 +19,23 @@ const agents_max = 12; // the newest
 const turns_max = 200; // the newest
 const label_px_min = 36; // narrower bars have no label
 
-/** Area of the canvas with a tooltip. */
-export interface Box { x: number; y: number; width: number; height: number; tooltip: () => string }
+/** Area of the timeline with a tooltip; a click leads to what it stands for. */
+export interface Box { x: number; y: number; width: number; height: number; tooltip: () => string; tool?: ToolCall; turn?: Turn; event?: EarshotEvent }
 
-export interface Colors { text: string; muted: string; line: string; raised: string; accent: string; onAccent: string; bar: string; bad: string; ground: string }
+export type Colors = Record<"text" | "muted" | "line" | "raised" | "accent" | "ground" | "bad" | "badText" | "running" | "runningText" | "wait" | ToolKind, string>;
 
-export interface TimelineLayout { height: number; draw: (context: CanvasRenderingContext2D, colors: Colors) => Box[] }
+export interface TimelineLayout {
+  /** Of the whole timeline: the window's width times the zoom. */
+  width: number;
+  height: number;
+  boxes: Box[];
+  /** Draws the part from `left` on, of the window's width. */
+  draw(context: CanvasRenderingContext2D, colors: Colors, left: number, selected: ToolCall | undefined): void;
+}
+
+/** A call in one line: its name, input, outcome, duration and time. */
+export const toolText = (tool: ToolCall, base: string, until: number) =>
+  `${tool.tool} ${inputSummary(tool.input, base)} · ${tool.outcome ?? "running"} · ${duration((tool.end ?? until) - tool.start)} · ${clock(tool.start)}`;
 
 type Interval = { start: number; end?: number };
 type Bars = Array<{ bar: ToolCall; lane: number }>;
@@ -134,16 +150,16 @@ function assignLanes(bars: readonly ToolCall[], now: number, lane_count: number)
   });
 }
 
-/** `range_ms`: the length of the end of the session to show; 0: all. `base`: the project directory, removed from paths. */
-export function layoutTimeline(model: SessionModel, base: string, width: number, until: number, range_ms: number): TimelineLayout {
-  const from = range_ms ? until - range_ms : 0;
-  const inRange = (item: Interval) => item.start > 0 && (item.end ?? until) >= from;
-  const turns = model.turns.filter((turn) => inRange(turn) && turn.agent === undefined).slice(-turns_max);
-  const first = Math.max(from, turns[0]?.start ?? model.start);
-  const isVisible = (item: Interval) => inRange(item) && (item.end ?? until) >= first;
+/** `window_px`: the visible width; `zoom`: 1 shows everything. `base`: the project directory, removed from paths. */
+export function layoutTimeline(model: SessionModel, base: string, window_px: number, until: number, zoom: number): TimelineLayout {
+  const width = window_px * zoom;
+  const turns = model.turns.filter((turn) => turn.start > 0 && turn.agent === undefined).slice(-turns_max);
+  const first = turns[0]?.start ?? model.start;
+  const isVisible = (item: Interval) => item.start > 0 && (item.end ?? until) >= first;
   const tools = model.tools.filter(isVisible);
+  const waits = model.waits.filter(isVisible);
   const clamp = (at: number) => Math.min(Math.max(at, first), until);
-  const active: Array<[number, number]> = tools.map((tool) => [clamp(tool.start), clamp(tool.end ?? until)]);
+  const active: Array<[number, number]> = [...tools, ...waits].map((item) => [clamp(item.start), clamp(item.end ?? until)]);
   for (const { at } of model.entries) if (at >= first && at <= until) active.push([at, at]);
   for (const { start, end } of turns) active.push([clamp(start), clamp(start)], [clamp(end ?? until), clamp(end ?? until)]);
   const total = active.reduce((sum, [a, b]) => sum + Math.min(b - a, 600_000), 0);
@@ -151,17 +167,65 @@ export function layoutTimeline(model: SessionModel, base: string, width: number,
   const main = assignLanes(tools.filter((tool) => tool.agent === undefined), until, lane_count_max);
   const subagents = subagentLanes(model, tools, until, isVisible);
   const lane_step = lane_px + gap_px;
-  const main_height = head_px + laneCount(main) * lane_step + gap_px;
+  const lanes_y = head_px + (waits.length > 0 ? wait_px + gap_px : 0);
+  const main_height = lanes_y + laneCount(main) * lane_step + gap_px;
   const band_height = main_height + subagents.reduce((sum, { bars }) => sum + agent_px + laneCount(bars) * lane_step + gap_px, 0);
   const height = band_height + axis_px;
+  const xOf = (at: number) => axis.x(clamp(at));
 
-  const draw = (context: CanvasRenderingContext2D, colors: Colors) => {
-    const boxes: Box[] = [];
-    context.clearRect(0, 0, width, height);
+  const boxes: Box[] = [];
+  const turn_boxes = turns.map((turn): Box & { turn: Turn } => ({
+    turn, x: xOf(turn.start), y: 0, width: Math.max(2, xOf(turn.end ?? until) - xOf(turn.start)), height: head_px,
+    tooltip: () => `Turn ${turn.number} · ${turn.outcome ?? "open"} · ${duration((turn.end ?? until) - turn.start)}${turn.waited_ms ? `, waited ${duration(turn.waited_ms)} for you` : ""} · ${clock(turn.start)}: ${turn.prompt.slice(0, 200)}`,
+  }));
+  boxes.push(...turn_boxes);
+  for (const { x, from, to } of axis.breaks) boxes.push({ x: x - 9, y: 0, width: 18, height: band_height, tooltip: () => `no activity for ${duration(to - from)}` });
+  const wait_boxes = waits.map((wait): Box => ({
+    x: xOf(wait.start), y: head_px, width: Math.max(3, xOf(wait.end ?? until) - xOf(wait.start)), height: wait_px,
+    tooltip: () => `waiting for you${wait.reason ? `: ${wait.reason}` : ""} · ${duration((wait.end ?? until) - wait.start)} · ${clock(wait.start)}`,
+  }));
+  boxes.push(...wait_boxes);
+  const lane_ends = new Map<number, number>(); // by y: bars that would cover each other are drawn once
+  const bar_boxes: Array<Box & { tool: ToolCall }> = [];
+  const addBar = (tool: ToolCall, y: number) => {
+    const x = xOf(tool.start);
+    const size = Math.max(2, xOf(tool.end ?? until) - x - 1);
+    if (x + size < (lane_ends.get(y) ?? -1) + 1 && tool.outcome === "ok") return;
+    lane_ends.set(y, x + size);
+    bar_boxes.push({ tool, x, y, width: size, height: lane_px, tooltip: () => toolText(tool, base, until) });
+  };
+  for (const { bar, lane } of main) addBar(bar, lanes_y + lane * lane_step);
+  let y = main_height;
+  const agent_boxes = subagents.map(({ name, start, end, bars }) => {
+    const box = { name, x: xOf(start), y: y + 2, width: Math.max(2, xOf(end) - xOf(start)), height: agent_px + laneCount(bars) * lane_step - 2, lanes: y + agent_px };
+    for (const { bar, lane } of bars) addBar(bar, box.lanes + lane * lane_step);
+    y += agent_px + laneCount(bars) * lane_step + gap_px;
+    return box;
+  });
+  boxes.push(...bar_boxes);
+  const markBoxes = (marks: Mark[], kind: "compaction" | "queued" | "failure") => marks.filter(({ at }) => at >= first).map(({ at, text, event }) => {
+    const x = Math.round(xOf(at));
+    return { kind, event, x: x - 4, y: kind === "compaction" ? 0 : head_px - mark_px - 1, width: 9, height: kind === "compaction" ? band_height : mark_px + 2, tooltip: () => `${text.slice(0, 300)} · ${clock(at)}` };
+  });
+  const mark_boxes = [...markBoxes(model.compactions, "compaction"), ...markBoxes(model.queued, "queued"), ...markBoxes(model.failures, "failure")];
+  boxes.push(...mark_boxes);
+
+  const draw = (context: CanvasRenderingContext2D, colors: Colors, left: number, selected: ToolCall | undefined) => {
+    context.clearRect(0, 0, window_px, height);
+    context.save();
+    context.translate(-left, 0);
     context.textBaseline = "middle";
+    const isOnScreen = (box: { x: number; width: number }) => box.x + box.width >= left && box.x <= left + window_px;
     const fill = (color: string, x: number, y: number, w: number, h: number) => {
       context.fillStyle = color;
       context.fillRect(x, y, w, h);
+    };
+    const round = (color: string, x: number, y: number, w: number, h: number) => {
+      if (w < 6) return fill(color, x, y, w, h);
+      context.fillStyle = color;
+      context.beginPath();
+      context.roundRect(x, y, w, h, 2);
+      context.fill();
     };
     const write = (text: string, px: number, color: string, x: number, y: number, max_width: number) => {
       context.save();
@@ -173,54 +237,61 @@ export function layoutTimeline(model: SessionModel, base: string, width: number,
       context.fillText(text, x, y + 0.5);
       context.restore();
     };
-    const lane_ends = new Map<number, number>(); // by y: bars that would cover each other are drawn once
-    const drawBar = (tool: ToolCall, y: number) => {
-      const x = axis.x(clamp(tool.start));
-      const size = Math.max(2, axis.x(clamp(tool.end ?? until)) - x - 1);
-      if (x + size < (lane_ends.get(y) ?? -1) + 1 && tool.outcome === "ok") return;
-      lane_ends.set(y, x + size);
-      const failed = tool.outcome !== undefined && tool.outcome !== "ok";
-      fill(tool.end === undefined ? colors.accent : failed ? colors.bad : colors.bar, x, y, size, lane_px);
-      if (size >= label_px_min) write(`${tool.tool} ${inputSummary(tool.input, base)}`, 10, tool.end === undefined ? colors.onAccent : failed ? colors.ground : colors.text, x + 4, y + lane_px / 2, size - 6);
-      boxes.push({ x, y, width: size, height: lane_px, tooltip: () => `${tool.tool} ${inputSummary(tool.input, base)} · ${tool.outcome ?? "running"} · ${duration((tool.end ?? until) - tool.start)} · ${clock(tool.start)}` });
-    };
-    const drawTurn = (turn: Turn) => {
-      const x = axis.x(clamp(turn.start));
-      const size = Math.max(2, axis.x(clamp(turn.end ?? until)) - x);
-      fill(colors.raised, x, 0, size, band_height);
-      fill(colors.line, x, 0, 1, band_height);
-      if (size > 20) write(`${turn.number}  ${turn.prompt.slice(0, 300).replaceAll(/\s+/g, " ")}`, 11, colors.muted, x + 6, head_px / 2, size - 10);
-      boxes.push({ x, y: 0, width: size, height: head_px, tooltip: () => `Turn ${turn.number} · ${turn.outcome ?? "open"} · ${duration((turn.end ?? until) - turn.start)}${turn.waited_ms ? `, waited ${duration(turn.waited_ms)} for you` : ""} · ${clock(turn.start)}: ${turn.prompt.slice(0, 200)}` });
-    };
+    /** Keeps a label on screen while its box is. */
+    const labelX = (box: { x: number; width: number }, inset: number) => Math.max(box.x, left) + inset;
 
-    turns.forEach(drawTurn);
-    for (const { x, from: a, to: b } of axis.breaks) {
+    for (const box of turn_boxes.filter(isOnScreen)) {
+      fill(colors.raised, box.x, 0, box.width, band_height);
+      fill(colors.line, box.x, 0, 1, band_height);
+      const x = labelX(box, 6);
+      if (box.width > 20) write(`${box.turn.number}  ${box.turn.prompt.slice(0, 300).replaceAll(/\s+/g, " ")}`, 11, colors.muted, x, head_px / 2, box.x + box.width - x - 4);
+    }
+    for (const { x } of axis.breaks) {
       fill(colors.ground, x - 7, 0, 14, band_height);
       write("⋯", 11, colors.muted, x - 5, head_px / 2, 14);
-      boxes.push({ x: x - 9, y: 0, width: 18, height: band_height, tooltip: () => `no activity for ${duration(b - a)}` });
     }
-    for (const { bar: tool, lane } of main) drawBar(tool, head_px + lane * lane_step);
-    let y = main_height;
-    for (const { name, start, end, bars } of subagents) {
-      const x = axis.x(clamp(start));
-      fill(colors.line, x, y + 2, Math.max(2, axis.x(clamp(end)) - x), agent_px + laneCount(bars) * lane_step - 2);
-      const left = Math.max(4, Math.min(x + 4, width - 120));
-      write(`↳ ${name}`, 11, colors.muted, left, y + agent_px / 2 + 1, width - left - 4);
-      y += agent_px;
-      for (const { bar: tool, lane } of bars) drawBar(tool, y + lane * lane_step);
-      y += laneCount(bars) * lane_step + gap_px;
+    for (const box of agent_boxes.filter(isOnScreen)) {
+      fill(colors.line, box.x, box.y, box.width, box.height);
+      const x = Math.max(4, Math.min(labelX(box, 4), left + window_px - 120));
+      write(`↳ ${box.name}`, 11, colors.muted, x, box.y + agent_px / 2 - 1, left + window_px - x - 4);
     }
-    for (const { at, text } of model.compactions) {
-      if (at < first) continue;
-      const x = Math.round(axis.x(at));
-      for (let dash = head_px - 4; dash < band_height; dash += 6) fill(colors.text, x, dash, 1, 3);
-      boxes.push({ x: x - 4, y: 0, width: 9, height: band_height, tooltip: () => `${text} · ${clock(at)}` });
+    for (const box of wait_boxes.filter(isOnScreen)) {
+      context.globalAlpha = 0.14;
+      fill(colors.wait, box.x, head_px, box.width, band_height - head_px);
+      context.globalAlpha = 1;
+      round(colors.wait, box.x, box.y, box.width, box.height);
+    }
+    for (const box of bar_boxes.filter(isOnScreen)) {
+      const { tool } = box;
+      const failed = tool.outcome !== undefined && tool.outcome !== "ok";
+      round(tool.end === undefined ? colors.running : failed ? colors.bad : colors[toolKind(tool.tool)], box.x, box.y, box.width, box.height);
+      const x = labelX(box, 4);
+      if (box.width >= label_px_min) write(`${tool.tool} ${inputSummary(tool.input, base)}`, 10, tool.end === undefined ? colors.runningText : failed ? colors.badText : colors.text, x, box.y + lane_px / 2, box.x + box.width - x - 2);
+      if (tool !== selected) continue;
+      context.strokeStyle = colors.accent;
+      context.lineWidth = 2;
+      context.strokeRect(box.x - 1, box.y - 1, box.width + 2, box.height + 2);
+    }
+    for (const box of mark_boxes.filter(isOnScreen)) {
+      const x = box.x + 4;
+      if (box.kind === "compaction") {
+        for (let dash = head_px - 4; dash < band_height; dash += 6) fill(colors.text, x, dash, 1, 3);
+        continue;
+      }
+      context.fillStyle = box.kind === "failure" ? colors.bad : colors.accent;
+      context.beginPath(); // a failure points up, a queued prompt down
+      const [base_y, tip_y] = box.kind === "failure" ? [head_px - 1, head_px - mark_px] : [head_px - mark_px, head_px - 1];
+      context.moveTo(x - 4.5, base_y);
+      context.lineTo(x + 4.5, base_y);
+      context.lineTo(x, tip_y);
+      context.fill();
     }
     for (const { at, x } of ticks(axis.segments, width)) {
+      if (x + 60 < left || x > left + window_px) continue;
       fill(colors.line, Math.round(x), band_height, 1, 4);
-      write(hourMinute(at), 10, colors.muted, Math.min(x + 3, width - 50), band_height + axis_px / 2 + 1, 60);
+      write(hourMinute(at), 10, colors.muted, Math.min(x + 3, left + window_px - 50), band_height + axis_px / 2 + 1, 60);
     }
-    return boxes;
+    context.restore();
   };
-  return { height, draw };
+  return { width, height, boxes, draw };
 }

@@ -28,7 +28,7 @@ export async function visitViews(browser, daemon, sessions, options, capture) {
     await capture("details", page);
     await page.goto(`http://127.0.0.1:${daemon.port}/?session=${sessions.long.session}&host=testhost`);
     await page.locator(".entry", { hasText: "Three timers" }).first().waitFor();
-    await page.locator(".chart canvas").waitFor();
+    await page.locator(".chart svg .line").waitFor();
     await capture("session", page);
     await page.locator("details.call", { hasText: "make test" }).first().locator("summary").click();
     await page.locator("details.call[open]").scrollIntoViewIfNeeded();

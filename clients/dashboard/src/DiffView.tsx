@@ -1,0 +1,69 @@
+// Changes of files as a unified diff, with line numbers where they are known and changed words marked.
+import { useState } from "preact/hooks";
+import { plural } from "./format.js";
+import { countLines, type DiffLine, type FileEdit } from "./edits.js";
+import { chunks } from "./PlainText.js";
+
+const shown_max = 24; // lines until the user asks for more
+const all_max = 3_000;
+const line_max = 4_000; // characters; longer lines are divided
+
+const signs = { "+": "added", "-": "removed", " ": "" };
+
+function LineText({ line }: { line: DiffLine }) {
+  if (line.text.length > line_max) return <>{chunks(line.text).map((chunk) => <span class="part">{chunk}</span>)}</>;
+  return <>{line.parts ? line.parts.map(({ text, changed }) => (changed ? <mark>{text}</mark> : text)) : line.text}</>;
+}
+
+function Row({ line }: { line: DiffLine }) {
+  const word = signs[line.kind];
+  return (
+    <div class="line" data-kind={word || undefined}>
+      <span class="number" aria-hidden="true">{line.old ?? ""}</span><span class="number" aria-hidden="true">{line.new ?? ""}</span>
+      <span class="sign">{line.kind === " " ? "" : line.kind}{word ? <span class="visually-hidden"> {word}: </span> : null}</span>
+      <span class="content"><LineText line={line} /></span>
+    </div>
+  );
+}
+
+/** `+12 −3` */
+export function Counts({ added, removed, least }: { added: number; removed: number; least?: boolean | undefined }) {
+  const at_least = least ? "≥" : "";
+  return (
+    <span class="counts" title={`${least ? "at least " : ""}${plural(added, "line")} added, ${removed} removed`}>
+      <span class="added">{at_least}+{added}</span> <span class="removed">{at_least}−{removed}</span>
+    </span>
+  );
+}
+
+const kinds = { edit: "", add: "new file", delete: "deleted", write: "written" };
+
+/** `base`: the project directory, removed from paths. `partial`: texts of the call were cut. */
+export function DiffView({ edits, base, whole }: { edits: readonly FileEdit[]; base: string; whole: boolean }) {
+  const [all, setAll] = useState(false);
+  const shorten = (path: string) => (base && path.startsWith(`${base}/`) ? path.slice(base.length + 1) : path);
+  const total = edits.reduce((sum, { hunks }) => sum + hunks.reduce((lines, hunk) => lines + hunk.lines.length, 0), 0);
+  let left = all || whole ? all_max : total <= shown_max * 1.5 ? total : shown_max;
+  const limit = left;
+  return (
+    <div class="diff">
+      {edits.map((edit) => {
+        const has_numbers = edit.hunks.some(({ lines }) => lines.some((line) => line.old !== undefined || line.new !== undefined));
+        return (
+          <div class="file" data-numbers={has_numbers ? "" : undefined}>
+            <p class="file-head"><span class="path">{shorten(edit.path)}{edit.moved_to ? ` → ${shorten(edit.moved_to)}` : ""}</span>{kinds[edit.kind] ? <span class="kind">{kinds[edit.kind]}</span> : null}<Counts {...countLines(edit)} /></p>
+            <div class="lines">
+              {edit.hunks.map((hunk, n) => {
+                const lines = hunk.lines.slice(0, Math.max(0, left));
+                left -= lines.length;
+                if (lines.length === 0) return null;
+                return <>{hunk.heading || (hunk.gap && n > 0) ? <div class="gap">{hunk.heading || "⋯"}</div> : null}{lines.map((line) => <Row line={line} />)}</>;
+              })}
+            </div>
+          </div>
+        );
+      })}
+      {total > limit ? <p class="more-lines"><button type="button" onClick={() => setAll(true)}>{all ? `only the first ${plural(limit, "line")} of ${total.toLocaleString()}` : `Show ${plural(total - limit, "more line")}`}</button></p> : null}
+    </div>
+  );
+}
