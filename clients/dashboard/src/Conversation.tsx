@@ -134,8 +134,16 @@ function useScrollToEnd(version: number): boolean {
     else measure();
   }, [version]);
   useEffect(() => {
+    const sizes = new ResizeObserver(() => { // entries grow after they were rendered: pictures, line numbers
+      if (at_end.current) scrollTo(0, document.documentElement.scrollHeight);
+      else measure();
+    });
+    sizes.observe(document.body);
     addEventListener("scroll", measure, { passive: true });
-    return () => removeEventListener("scroll", measure);
+    return () => {
+      sizes.disconnect();
+      removeEventListener("scroll", measure);
+    };
   }, []);
   return below;
 }

@@ -38,8 +38,8 @@ export function Counts({ added, removed, least }: { added: number; removed: numb
 
 const kinds = { edit: "", add: "new file", delete: "deleted", write: "written" };
 
-/** `base`: the project directory, removed from paths. `partial`: texts of the call were cut. */
-export function DiffView({ edits, base, whole }: { edits: readonly FileEdit[]; base: string; whole: boolean }) {
+/** `base`: the project directory, removed from paths. `named`: the line above names the file, if it is one. */
+export function DiffView({ edits, base, whole, named }: { edits: readonly FileEdit[]; base: string; whole: boolean; named: boolean }) {
   const [all, setAll] = useState(false);
   const shorten = (path: string) => (base && path.startsWith(`${base}/`) ? path.slice(base.length + 1) : path);
   const total = edits.reduce((sum, { hunks }) => sum + hunks.reduce((lines, hunk) => lines + hunk.lines.length, 0), 0);
@@ -51,7 +51,7 @@ export function DiffView({ edits, base, whole }: { edits: readonly FileEdit[]; b
         const has_numbers = edit.hunks.some(({ lines }) => lines.some((line) => line.old !== undefined || line.new !== undefined));
         return (
           <div class="file" data-numbers={has_numbers ? "" : undefined}>
-            <p class="file-head"><span class="path">{shorten(edit.path)}{edit.moved_to ? ` → ${shorten(edit.moved_to)}` : ""}</span>{kinds[edit.kind] ? <span class="kind">{kinds[edit.kind]}</span> : null}<Counts {...countLines(edit)} /></p>
+            {named && edits.length === 1 && !edit.moved_to ? null : <p class="file-head"><span class="path">{shorten(edit.path)}{edit.moved_to ? ` → ${shorten(edit.moved_to)}` : ""}</span>{kinds[edit.kind] ? <span class="kind">{kinds[edit.kind]}</span> : null}<Counts {...countLines(edit)} /></p>}
             <div class="lines">
               {edit.hunks.map((hunk, n) => {
                 const lines = hunk.lines.slice(0, Math.max(0, left));

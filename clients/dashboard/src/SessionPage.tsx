@@ -96,8 +96,8 @@ function Actions({ frame, print, save }: { frame: SessionFrame; print: () => voi
     <div class="page-actions" role="group" aria-label="This session">
       {resume ? <CopyButton text={() => resume} label="Copy resume command" /> : null}
       <CopyButton text={() => new URL(address({ session: frame.session, host: frame.host, at: "" }), location.href).href} label="Copy link" />
-      <button type="button" onClick={print}>Print</button>
-      <button type="button" disabled={saving} onClick={() => (setSaving(true), void save().finally(() => setSaving(false)))}>{saving ? "Saving…" : "Save as HTML"}</button>
+      <button type="button" data-action="print" onClick={print}>Print</button>
+      <button type="button" disabled={saving} onClick={() => (setSaving(true), void save().finally(() => setSaving(false)))}>{saving ? "Saving…" : "Save HTML"}</button>
     </div>
   );
 }

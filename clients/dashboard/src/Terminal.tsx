@@ -31,7 +31,7 @@ export function Terminal({ command, output, whole }: { command?: string | undefi
     <div class="terminal">
       {command ? <pre class="command">{command}</pre> : null}
       {shown.length < lines.length ? <p class="earlier"><button type="button" onClick={() => setAll(true)}>{all ? `only the last ${plural(shown.length, "line")} of ${lines.length.toLocaleString()}` : `Show ${plural(lines.length - shown.length, "earlier line")}`}</button></p> : null}
-      {is_empty ? null : <pre class="output">{shown.map((line) => <div>{line.length === 0 ? "\u200b" : line.map((span) => <Span span={span} plain={plain} />)}</div>)}</pre>}
+      {is_empty ? null : <pre class="screen">{shown.map((line) => <div>{line.length === 0 ? "\u200b" : line.map((span) => <Span span={span} plain={plain} />)}</div>)}</pre>}
     </div>
   );
 }

@@ -173,7 +173,7 @@ export function Timeline({ model, base, version, open, show }: Props) {
         <span class="ranges" role="group" aria-label="Zoom">
           <button type="button" class="toggle" aria-label="Zoom out" disabled={zoom <= 1} onClick={() => zoomTo(zoom / zoom_step, width / 2)}>−</button>
           <button type="button" class="toggle" aria-label="Zoom in" disabled={zoom >= zoom_max} onClick={() => zoomTo(zoom * zoom_step, width / 2)}>+</button>
-          <button type="button" class="toggle" aria-label="Show the whole session" disabled={zoom <= 1} onClick={() => zoomTo(1, 0)}>Fit</button>
+          <button type="button" class="toggle" aria-label="Fit: show the whole session" disabled={zoom <= 1} onClick={() => zoomTo(1, 0)}>Fit</button>
         </span>
       </h3>
       <div class="canvas">

@@ -132,7 +132,7 @@ export function ToolEntry({ tool, event, view, entryKey, outcome }: { tool: Tool
       </summary>
       {open ? (
         <div class="folded">
-          {edits.length > 0 ? <DiffView edits={edits} base={view.base} whole={view.whole} />
+          {edits.length > 0 ? <DiffView edits={edits} base={view.base} whole={view.whole} named={kind === "edit"} />
             : questions.length > 0 ? <Questions questions={questions} />
             : input !== undefined ? <ToolInput value={input} except={command !== undefined ? ["command", "cmd"] : []} /> : null}
           {hasCutInput(event) && input !== undefined ? <ShowAll size={cutBytes(event, "input") ?? 0} load={() => readInput(view.session, event, input).then(() => setToggled((n) => n + 1))} /> : null}

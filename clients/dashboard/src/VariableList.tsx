@@ -27,7 +27,7 @@ interface Props<T extends object> {
 export function VariableList<T extends object>({ items, estimate, keyOf, whole, handle, children }: Props<T>) {
   const list = useRef<HTMLOListElement>(null);
   const heights = useRef(new WeakMap<T, number>());
-  const anchor = useRef<{ element: Element; top: number } | undefined>(undefined);
+  const anchor = useRef<{ element: Element; y: number } | undefined>(undefined); // in the document: a scroll does not change it
   const wanted = useRef<{ item: T; tries: number; then: ((element: HTMLElement) => void) | undefined } | undefined>(undefined);
   const [view, setView] = useState({ top: 0, bottom: 2 * overscan_px });
   const is_whole = whole || items.length <= whole_count_max;
@@ -50,7 +50,7 @@ export function VariableList<T extends object>({ items, estimate, keyOf, whole, 
   const elements = () => [...(list.current?.children ?? [])].filter((element): element is HTMLElement => element instanceof HTMLElement && !element.classList.contains("spacer"));
   const holdAnchor = () => {
     const element = elements().find((item) => item.getBoundingClientRect().bottom > edge_px);
-    anchor.current = element && { element, top: element.getBoundingClientRect().top };
+    anchor.current = element && { element, y: element.getBoundingClientRect().top + scrollY };
   };
   const updateView = () => {
     const box = list.current?.getBoundingClientRect();
@@ -90,7 +90,7 @@ export function VariableList<T extends object>({ items, estimate, keyOf, whole, 
     }
     const held = anchor.current;
     if (held?.element.isConnected && scrollY > 0) {
-      const moved = held.element.getBoundingClientRect().top - held.top;
+      const moved = held.element.getBoundingClientRect().top + scrollY - held.y;
       if (Math.abs(moved) > 1) scrollBy(0, moved);
     }
     holdAnchor();

@@ -110,7 +110,7 @@ function editsOfPatch(patch: string): FileEdit[] {
   }
   closeHunk();
   for (const { hunks } of edits) for (const hunk of hunks) while (hunk.lines.at(-1)?.kind === " " && hunk.lines.at(-1)?.text === "") hunk.lines.pop();
-  return edits;
+  return edits.map((edit) => ({ ...edit, hunks: edit.hunks.filter(({ lines }) => lines.length > 0) }));
 }
 
 const gitPath = (name: string | undefined) => (name === undefined || name === "/dev/null" ? undefined : name.replace(/^[ab]\//, ""));

@@ -18,13 +18,19 @@ function walk(value: JsonValue, visit: (value: JsonValue) => void, depth = 0) {
   else if (typeof value === "object" && value !== null) for (const item of Object.values(value)) walk(item, visit, depth + 1);
 }
 
-/** The longest text of the record that begins with `beginning`, with visible control characters; `undefined` if there is none that is longer. */
-export function wholeText(record: JsonValue, beginning: string): string | undefined {
+/**
+ * The text of the record that begins with `beginning`, with visible control characters: the one of `size` bytes, else the longest. `undefined` if none is
+ * longer than the beginning.
+ */
+export function wholeText(record: JsonValue, beginning: string, size?: number): string | undefined {
   let best: string | undefined;
+  let is_exact = false;
   const consider = (text: string) => {
-    if (text.length <= (best ?? beginning).length) return;
+    if (is_exact || text.length <= beginning.length) return;
     const shown = escapeControls(text);
-    if (shown.startsWith(beginning) && shown.length > (best ?? beginning).length) best = shown;
+    if (!shown.startsWith(beginning) || shown.length <= beginning.length) return;
+    is_exact = size !== undefined && new TextEncoder().encode(text).length === size;
+    if (is_exact || shown.length > (best ?? "").length) best = shown;
   };
   walk(record, (value) => {
     if (typeof value === "string") return consider(value);
@@ -35,9 +41,12 @@ export function wholeText(record: JsonValue, beginning: string): string | undefi
   return best;
 }
 
-/** The input with its cut texts replaced by those of the record. */
-export function wholeInput(record: JsonValue, input: JsonValue, cut: (path: string[]) => boolean, path: string[] = []): JsonValue {
-  if (typeof input === "string") return cut(path) ? wholeText(record, input) ?? input : input;
+/** The input with its cut texts replaced by those of the record. `cut`: the size of the whole text at a path, if it is cut. */
+export function wholeInput(record: JsonValue, input: JsonValue, cut: (path: string[]) => number | undefined, path: string[] = []): JsonValue {
+  if (typeof input === "string") {
+    const size = cut(path);
+    return size === undefined ? input : wholeText(record, input, size) ?? input;
+  }
   if (Array.isArray(input)) return input.map((item, n) => wholeInput(record, item, cut, [...path, String(n)]));
   if (typeof input !== "object" || input === null) return input;
   return Object.fromEntries(Object.entries(input).map(([name, item]) => [name, wholeInput(record, item, cut, [...path, name])]));

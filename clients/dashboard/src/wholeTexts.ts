@@ -15,7 +15,7 @@ export const cutBytes = (event: EarshotEvent, field: string) => (wholes.get(even
 /** Reads the whole text of a field. Throws if the record cannot be read or does not contain it. */
 export async function readWhole(session: OpenSession, event: EarshotEvent, field: string): Promise<string> {
   if (cutBytes(event, field) === undefined) return textOfField(event, field);
-  const text = wholeText(await session.read(event.stream, event.cursor), fieldOf(event, field));
+  const text = wholeText(await session.read(event.stream, event.cursor), fieldOf(event, field), cutBytes(event, field));
   if (text === undefined) throw new Error("the record does not contain this text in one piece");
   const known = wholes.get(event) ?? new Map<string, string>();
   wholes.set(event, known.set(field, text));
@@ -31,7 +31,7 @@ export const hasCutInput = (event: EarshotEvent) => !inputs.has(event) && Object
 export async function readInput(session: OpenSession, event: EarshotEvent, input: JsonValue): Promise<JsonValue> {
   if (!hasCutInput(event)) return inputOf(event, input)!;
   const cut = truncatedTexts(event);
-  const whole = wholeInput(await session.read(event.stream, event.cursor), input, (path) => inputPath(path) in cut);
+  const whole = wholeInput(await session.read(event.stream, event.cursor), input, (path) => cut[inputPath(path)]);
   inputs.set(event, whole);
   return whole;
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { assertFitsWidth, violations, withBrowser } from "./harness.mjs";
 import { exampleSessions } from "./fixtures.mjs";
-import { color_schemes, screens, visitEmptyStates, visitViews } from "./screenshots.mjs";
+import { color_schemes, screens, visitEmptyStates, visitSession, visitViews } from "./screenshots.mjs";
 
 const screenshots = process.env.EARSHOT_SCREENSHOTS;
 
@@ -26,8 +26,9 @@ withBrowser("accessibility", (env) => {
         await env.daemon.start();
         const options = { ...size, colorScheme };
         assert.deepEqual(await visitViews(env.browser, env.daemon, sessions, options, check), []);
+        assert.deepEqual(await visitSession(env.browser, options, check), []);
         await visitEmptyStates(env.browser, options, check);
-        assert.deepEqual(visited, ["overview", "details", "session", "unfolded", "record", "keys", "unauthorized", "empty", "reconnecting"]);
+        assert.deepEqual(visited, ["overview", "details", "session", "unfolded", "record", "keys", "conversation", "markdown", "diffs", "terminal", "place", "unauthorized", "empty", "reconnecting"]);
       });
     }
   }

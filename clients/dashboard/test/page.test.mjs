@@ -271,8 +271,8 @@ withBrowser("the page", (env) => {
     assert.ok(await entries.locator("[data-agent]").or(page.locator(".entry[data-agent]")).count() >= 5); // the subagent's entries
     await page.locator(".entry.notice", { hasText: "context compacted, 155,000 tokens before" }).waitFor();
     assert.deepEqual(await page.locator(".todo li").allTextContents(), ["completed: Find where the interval is set", "completed: Fix the override", "in_progress: Test with a fake clock", "pending: Notify the keepers"]);
-    assert.match(await page.locator(".files li").first().textContent(), /^test\/beacon_test\.cpp1 changed$/);
-    assert.match(await page.locator(".chart").getAttribute("aria-label"), /^Tokens in the context over time: 41\.3k now, 148k at most/);
+    assert.match(await page.locator(".files li").first().textContent(), /^test\/beacon_test\.cpp\+1 −1$/);
+    assert.match(await page.getByRole("img", { name: "Tokens in the context" }).getAttribute("aria-label"), /^Tokens in the context over time: 41\.3k tokens now, 148k at most, of 200k; 1 compaction$/);
     await page.getByRole("button", { name: "Subagents" }).click();
     await waitForCount(page, ".entry[data-agent]", 0);
     await page.locator("details.call", { hasText: "make soak" }).locator(".duration.running").waitFor();

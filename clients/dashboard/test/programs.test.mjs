@@ -52,10 +52,10 @@ withBrowser("agent programs", (env) => {
     for (const fact of ["Codex CLI", "on-request", "workspace-write"]) await facts.locator("span", { hasText: fact }).first().waitFor();
     const plan = page.locator(".entry[data-kind=plan]");
     assert.match(await plan.locator(".byline").innerText(), /^Agent\s*plan/);
-    assert.match(await plan.locator(".text").innerText(), /2\. Switch within 200 ms/);
+    assert.deepEqual(await plan.locator(".markdown li").allInnerTexts(), ["Watch the current of the first bulb", "Switch within 200 ms", "Report the change to the keepers"]);
     const message = page.locator(".entry[data-kind=agent]");
     assert.match(await message.locator(".byline").innerText(), /^Another agent/);
-    assert.equal(await message.locator(".text").innerText(), "Both bulbs share one fuse.");
+    assert.equal(await message.locator(".markdown").innerText(), "Both bulbs share one fuse.");
     await page.locator(".entry[data-agent] details.call", { hasText: "cat wiring.md" }).waitFor();
     await page.locator("aside h3", { hasText: "64.6k tokens now" }).waitFor();
     const context = page.locator(".gauges [data-kind=context]", { hasText: "64.6k of 258k tokens" });

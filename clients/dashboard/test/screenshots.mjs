@@ -7,7 +7,8 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { TestDaemon } from "../../sdk/dist/test/harness.js";
 import { launch, openTab, signIn } from "./browser.mjs";
-import { exampleSessions, waitForExamples } from "./fixtures.mjs";
+import { exampleSessions, waitForExamples, writeModels } from "./fixtures.mjs";
+import { richSession } from "./session_fixture.mjs";
 
 export const screens = {
   desktop: { viewport: { width: 1440, height: 900 } },
@@ -31,7 +32,7 @@ export async function visitViews(browser, daemon, sessions, options, capture) {
     await page.locator(".chart svg .line").waitFor();
     await capture("session", page);
     await page.locator("details.call", { hasText: "make test" }).first().locator("summary").click();
-    await page.locator("details.call[open]").scrollIntoViewIfNeeded();
+    await page.locator("details.call[open]", { hasText: "make test" }).first().scrollIntoViewIfNeeded();
     await capture("unfolded", page);
     await page.getByRole("button", { name: "raw result" }).first().click();
     await page.locator("dialog .record").waitFor();
@@ -43,6 +44,42 @@ export async function visitViews(browser, daemon, sessions, options, capture) {
     await capture("keys", page);
   } finally {
     await context.close();
+  }
+  return errors;
+}
+
+/** Visits a session with Markdown, code, diffs, terminals, pictures and marks in its timeline: from its top to its end, with a failed command unfolded, and at a place. */
+export async function visitSession(browser, options, capture) {
+  const daemon = new TestDaemon();
+  writeModels(daemon.home);
+  const one = richSession(daemon.root);
+  await daemon.start();
+  const { context, page, errors } = await openTab(browser, options);
+  try {
+    await signIn(page, daemon, errors);
+    const url = `http://127.0.0.1:${daemon.port}/?session=${one.session}&host=testhost`;
+    await page.goto(url);
+    await page.locator("canvas.picture").waitFor();
+    await page.locator(".code [data-scope=keyword]").first().waitFor();
+    await page.locator(".diff [data-numbers] .line").first().waitFor();
+    await capture("conversation", page);
+    for (const [name, css] of [["markdown", ".markdown h4"], ["diffs", ".diff"]]) {
+      await page.locator(css).first().evaluate((element) => scrollBy(0, element.getBoundingClientRect().top - 90));
+      await capture(name, page);
+    }
+    const failed = page.locator("details.call[data-outcome=error]");
+    await failed.locator("summary").click();
+    await failed.locator(".terminal").waitFor();
+    await failed.evaluate((element) => scrollBy(0, element.getBoundingClientRect().top - 90));
+    await capture("terminal", page);
+    await failed.hover();
+    const [link] = await failed.evaluateAll(([element]) => [element.querySelector("[data-item]").dataset.item]);
+    await page.goto(`${url}&at=${encodeURIComponent(`${one.stream}@${link}`)}`);
+    await page.locator(".entry[data-at] .terminal").waitFor();
+    await capture("place", page);
+  } finally {
+    await context.close();
+    await daemon.remove();
   }
   return errors;
 }
@@ -83,6 +120,7 @@ async function main(target) {
       for (const colorScheme of color_schemes) {
         const capture = (name, page) => page.screenshot({ path: join(target, `${name}-${colorScheme}-${screen}.png`) });
         await visitViews(browser, daemon, sessions, { ...size, colorScheme }, capture);
+        await visitSession(browser, { ...size, colorScheme }, capture);
         await visitEmptyStates(browser, { ...size, colorScheme }, capture);
       }
     }

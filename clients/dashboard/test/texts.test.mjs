@@ -1,0 +1,190 @@
+// Terminal output, diffs, whole texts and pictures out of records, resume commands, places: functions without a browser.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { compiled } from "./compiled.mjs";
+import { png } from "./session_fixture.mjs";
+
+const { terminalLines } = await compiled("ansi.ts");
+const { editsOfInput, editsOfRecord, countLines } = await compiled("edits.ts");
+const { wholeText, wholeInput, imagesOf, imageHeader } = await compiled("record.ts");
+const { resumeCommand, resumeInDirectory, shellQuote } = await compiled("resume.ts");
+const { parsePlace, placeText } = await compiled("place.ts");
+const { safeAddress } = await compiled("Markdown.tsx");
+const { highlight } = await compiled("highlight.ts");
+
+const esc = "\u001b";
+const textOf = (output) => terminalLines(output).map((line) => line.map(({ text }) => text).join("")).join("\n");
+
+describe("terminal output", () => {
+  test("colours and decorations become data", () => {
+    const [line] = terminalLines(`${esc}[31;1mfailed${esc}[0m: 3 ${esc}[4mtests${esc}[0m`);
+    assert.deepEqual(line.map(({ text, bold, underline }) => [text, bold ?? false, underline ?? false]), [["failed", true, false], [": 3 ", false, false], ["tests", false, true]]);
+    assert.match(line[0].color, /^rgb\(\d+, \d+, \d+\)$/);
+    assert.equal(line[1].color, undefined);
+  });
+
+  test("the pictures of control characters, which the page receives, are read as the characters", () => {
+    assert.deepEqual(terminalLines("␛[32mok␛[0m"), terminalLines(`${esc}[32mok${esc}[0m`));
+  });
+
+  test("cursor movement, titles, links and unknown sequences are dropped; a link's text stays", () => {
+    assert.equal(textOf(`${esc}[2J${esc}[H${esc}[10;20Hshown${esc}[?25l${esc}[1A${esc}[K`), "shown");
+    assert.equal(textOf(`${esc}]0;title\u0007a${esc}]8;;https://evil.example/${esc}\\link${esc}]8;;${esc}\\b`), "alinkb");
+    assert.equal(textOf(`${esc}P1;2|data${esc}\\x${esc}(By${esc}=z${esc}c`), "xyz");
+    assert.equal(textOf(`${esc}]0;never ended\nnext`), "\nnext");
+    assert.equal(textOf(`end${esc}[`), "end");
+  });
+
+  test("of a line that carriage returns have overwritten the last part is left, in its colour", () => {
+    assert.equal(textOf("10%\r50%\r100%\r\ndone\r\n"), "100%\ndone");
+    const [line] = terminalLines(`${esc}[32m10%\r20%${esc}[0m`);
+    assert.equal(line[0].text, "20%");
+    assert.ok(line[0].color);
+  });
+
+  test("a backspace removes the character before it", () => assert.equal(textOf("lamq\bp"), "lamp"));
+
+  test("what cannot be read is made readable: black on black, white on white, hidden", () => {
+    for (const hidden of [`${esc}[38;2;22;24;29mx`, `${esc}[30;40mx`, `${esc}[97;107mx`, `${esc}[38;5;16mx`]) {
+      const [[span]] = terminalLines(hidden);
+      const luminance = (text) => text.match(/\d+/g).map((value) => (value / 255 <= 0.03928 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4)).reduce((sum, value, n) => sum + value * [0.2126, 0.7152, 0.0722][n], 0);
+      const [one, other] = [luminance(span.color), luminance(span.background ?? "rgb(22, 24, 29)")];
+      assert.ok((Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05) >= 4.5, `${JSON.stringify(hidden)}: ${JSON.stringify(span)}`);
+    }
+    assert.equal(textOf(`${esc}[8mhidden${esc}[0m`), "hidden");
+  });
+
+  test("control characters and overrides of the direction never remain", () => {
+    const text = textOf(`a\u0000b\u202ec\u0007d\u009b31me${esc}`);
+    assert.doesNotMatch(text, /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/);
+    assert.match(text, /a␀b‹U\+202E›c/);
+  });
+});
+
+describe("diffs", () => {
+  const numbers = (edit) => edit.hunks.flatMap(({ lines }) => lines.map(({ kind, old, new: added, text }) => `${old ?? ""},${added ?? ""}${kind}${text}`));
+
+  test("of an edit: changed words are marked; numbers are not known", () => {
+    const [edit] = editsOfInput("Edit", { file_path: "/a/horn.cpp", old_string: "int a;\nint interval_s = 20;\n", new_string: "int a;\nint interval_s = 30;\n" });
+    assert.deepEqual(numbers(edit), [", int a;", ",-int interval_s = 20;", ",+int interval_s = 30;"]);
+    assert.deepEqual(edit.hunks[0].lines[1].parts.filter(({ changed }) => changed).map(({ text }) => text), ["20"]);
+    assert.deepEqual(countLines(edit), { added: 1, removed: 1 });
+  });
+
+  test("of the tools of each program", () => {
+    const paths = (tool, input) => editsOfInput(tool, input).map(({ path, kind, hunks }) => `${kind} ${path} ${hunks.length}`);
+    assert.deepEqual(paths("MultiEdit", { file_path: "/a", edits: [{ old_string: "a", new_string: "b" }, { old_string: "c", new_string: "d" }] }), ["edit /a 2"]);
+    assert.deepEqual(paths("Write", { file_path: "/a", content: "x\ny\n" }), ["write /a 1"]);
+    assert.deepEqual(paths("edit", { path: "a", oldText: "x", newText: "y" }), ["edit a 1"]); // Pi
+    assert.deepEqual(paths("edit", { path: "a", edits: [{ oldText: "x", newText: "y" }] }), ["edit a 1"]);
+    assert.deepEqual(paths("edit", { path: "a", old_str: "x", new_str: "y" }), ["edit a 1"]); // Copilot CLI
+    assert.deepEqual(paths("create", { path: "a", file_text: "x" }), ["write a 1"]);
+    const patch = "*** Begin Patch\n*** Update File: src/a.py\n@@ def f():\n-    pass\n+    return 1\n*** Add File: b.py\n+x\n*** Delete File: c.py\n*** End Patch";
+    const expected = ["edit src/a.py 1", "add b.py 1", "delete c.py 0"];
+    for (const input of [patch, { input: patch }, { patch }, { command: ["apply_patch", patch] }, { cmd: `apply_patch <<'EOF'\n${patch}\nEOF` }]) assert.deepEqual(paths("apply_patch", input), expected);
+    assert.deepEqual(paths("shell", { command: ["apply_patch", patch] }), expected);
+    assert.deepEqual(paths("Bash", { command: "make test" }), []);
+    assert.deepEqual(paths("Read", { file_path: "/a" }), []);
+    assert.deepEqual(paths("Edit", { file_path: "/a" }), []);
+    for (const odd of [null, 7, [], [[]], "", { file_path: 3, old_string: {}, new_string: [] }, { path: "a", edits: [1, null, {}] }]) assert.deepEqual(editsOfInput("Edit", odd), []);
+  });
+
+  test("the result's record states line numbers", () => {
+    const claude = editsOfRecord({ toolUseResult: { filePath: "/a", structuredPatch: [{ oldStart: 7, oldLines: 2, newStart: 9, newLines: 2, lines: [" same", "-old", "+new"] }] } });
+    assert.deepEqual(numbers(claude[0]), ["7,9 same", "8,-old", ",10+new"]);
+    const codex = editsOfRecord({ payload: { changes: { "/a": { type: "update", unified_diff: "@@ -3,2 +3,2 @@\n same\n-old\n+new\n", move_path: "/b" }, "/c": { type: "add", content: "one\ntwo\n" } } } });
+    assert.deepEqual(codex.map(({ path, moved_to, kind }) => [path, moved_to, kind]), [["/a", "/b", "edit"], ["/c", undefined, "add"]]);
+    assert.deepEqual(numbers(codex[0]), ["3,3 same", "4,-old", ",4+new"]);
+    assert.deepEqual(numbers(codex[1]), [",1+one", ",2+two"]);
+    const copilot = editsOfRecord({ data: { result: { detailedContent: "diff --git a/x.c b/x.c\n--- a/x.c\n+++ b/x.c\n@@ -1,1 +1,1 @@\n-old\n+new\n" } } });
+    assert.deepEqual([copilot[0].path, ...numbers(copilot[0])], ["x.c", "1,-old", ",1+new"]);
+    assert.deepEqual(editsOfRecord({ structuredPatch: [], changes: {}, diff: "no diff" }), []);
+  });
+
+  test("large and odd texts are bounded", () => {
+    const [edit] = editsOfInput("Edit", { file_path: "/a", old_string: Array.from({ length: 4000 }, (_, n) => `a${n}`).join("\n"), new_string: Array.from({ length: 4000 }, (_, n) => `b${n}`).join("\n") });
+    assert.equal(edit.hunks[0].lines.length, 5000);
+    let nested = { structuredPatch: [{ lines: ["+x"] }] };
+    for (let n = 0; n < 10_000; n++) nested = { nested };
+    assert.deepEqual(editsOfRecord(nested), []);
+  });
+});
+
+describe("records", () => {
+  const long = "x".repeat(5000);
+
+  test("a cut text is found by its beginning, also in JSON inside a text and in blocks", () => {
+    const start = long.slice(0, 4096);
+    assert.equal(wholeText({ a: ["short", { text: long }] }, start), long);
+    assert.equal(wholeText({ arguments: JSON.stringify({ cmd: long }) }, start), long);
+    assert.equal(wholeText({ content: [{ type: "text", text: long }, { type: "text", text: "end" }] }, start, 5004), `${long}\nend`);
+    assert.equal(wholeText({ a: `${"\u001b"}[1m${long}` }, `␛[1m${long.slice(0, 4000)}`), `␛[1m${long}`);
+    assert.equal(wholeText({ a: "something else" }, start), undefined);
+    assert.equal(wholeText({ a: start }, start), undefined); // not longer
+  });
+
+  test("an input gets its cut texts, and nothing else", () => {
+    const record = { input: { file_path: "/a", content: long, note: `kept ${long}` } };
+    const whole = wholeInput(record, { file_path: "/a", content: long.slice(0, 100), note: "kept" }, (path) => (path.join("/") === "content" ? 5000 : undefined));
+    assert.deepEqual(whole, { file_path: "/a", content: long, note: "kept" });
+  });
+
+  test("pictures: the bytes say what they are; SVG, HTML and huge pictures are none", () => {
+    const image = png(12, 7);
+    const svg = Buffer.from("<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>").toString("base64");
+    const found = imagesOf({ content: [{ type: "image", source: { type: "base64", media_type: "image/svg+xml", data: image } }, { source: { media_type: "image/png", data: svg } }, { image_url: `data:image/png;base64,${image}` }, { image_url: `data:image/svg+xml;base64,${svg}` }, { data: "not base64!", mimeType: "image/png" }] });
+    assert.deepEqual(found.map(({ type, width, height }) => [type, width, height]), [["image/png", 12, 7], ["image/png", 12, 7]]);
+    const huge = Buffer.from(image, "base64");
+    huge.writeUInt32BE(60_000, 16);
+    huge.writeUInt32BE(60_000, 20);
+    assert.equal(imageHeader(huge), undefined);
+    assert.deepEqual(imageHeader(Buffer.from("GIF89a\x0a\x00\x05\x00", "latin1")), { type: "image/gif", width: 10, height: 5 });
+    assert.deepEqual(imageHeader(Buffer.from("ffd8ffe000104a46494600010100000100010000ffc0001108000700090301220002110103110100", "hex")), { type: "image/jpeg", width: 9, height: 7 });
+    assert.deepEqual(imageHeader(Buffer.concat([Buffer.from("RIFF\x20\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0", "latin1"), Buffer.from([8, 0, 0, 3, 0, 0])])), { type: "image/webp", width: 9, height: 4 });
+    for (const other of ["", "<html>", "%PDF-1.7", "BM\x00\x00"]) assert.equal(imageHeader(Buffer.from(other, "latin1")), undefined);
+  });
+});
+
+describe("resume commands", () => {
+  const id = "6f0c1e52-0d1e-4f6e-9a51-2f0f3ce0a001";
+  const command = (program, session = id, host = "dev7") => resumeCommand({ program, session, host });
+
+  test("of each program; a hub's suffix is removed", () => {
+    assert.equal(command("claude-code"), `claude --resume ${id}`);
+    assert.equal(command("codex"), `codex resume ${id}`);
+    assert.equal(command("copilot"), `copilot --resume ${id}`);
+    assert.equal(command("pi"), `pi --session ${id}`);
+    assert.equal(command("claude-code", `${id}@dev7`), `claude --resume ${id}`);
+    for (const unknown of [undefined, "other", "toString", "__proto__"]) assert.equal(command(unknown), undefined);
+  });
+
+  test("hostile names are quoted, or there is no command", () => {
+    assert.equal(command("codex", "a; rm -rf ~"), "codex resume 'a; rm -rf ~'");
+    assert.equal(command("codex", "it's $(x) `y`"), `codex resume 'it'\\''s $(x) \`y\`'`);
+    for (const refused of ["--dangerous", "", "a\nb", "a\u001b[31m", "a\u202eb", "@dev7"]) assert.equal(command("codex", refused), undefined, refused);
+    assert.equal(shellQuote("/home/ada/a b"), "'/home/ada/a b'");
+    assert.equal(resumeInDirectory({ program: "pi", session: id, host: "h", project: "/home/ada/it's" }), `cd '/home/ada/it'\\''s' && pi --session ${id}`);
+    assert.equal(resumeInDirectory({ program: "pi", session: id, host: "h", project: "-x" }), `pi --session ${id}`);
+  });
+});
+
+test("places: a stream and a cursor, with @ or a colon between them", () => {
+  const place = { stream: "claude/-home-ada/6f@x", cursor: "125.1.f00d" };
+  assert.deepEqual(parsePlace(placeText(place)), place);
+  assert.deepEqual(parsePlace("claude/a:125.1.f00d"), { stream: "claude/a", cursor: "125.1.f00d" });
+  for (const none of ["", "x", "@1", "a@"]) assert.equal(parsePlace(none), undefined);
+});
+
+test("links lead to http, https and mailto only", () => {
+  for (const href of ["https://a.example/x?y#z", "http://a.example/", "mailto:ada@example.org"]) assert.equal(safeAddress(href), href);
+  for (const href of ["javascript:alert(1)", "JaVaScRiPt:alert(1)", " javascript:alert(1)", "java\nscript:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "//evil.example", "/?session=x", "#x", "", "blob:http://a/b"]) assert.equal(safeAddress(href), undefined, href);
+});
+
+test("coloured code is the code, character by character", () => {
+  const code = 'const a = "<b>&amp;</b>"; // <script>\nfunction f() { return `${a}`; }\n';
+  const spans = highlight(code, "ts");
+  assert.equal(spans.map(({ text }) => text).join(""), code);
+  assert.ok(spans.some(({ scope, text }) => scope === "keyword" && text === "const"));
+  assert.ok(spans.some(({ scope }) => scope === "string"));
+  assert.equal(highlight(code, "no-such-language"), undefined);
+});
