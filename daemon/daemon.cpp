@@ -118,6 +118,8 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
             tail_options(options, roots_, resources.secrets, redactor_, folds_), server_),
       seen_file_(io, disk_.get_executor(), state_ + "/seen.json",
                  [this]() -> const serve::SeenMarks& { return server_.seen(); }),
+      browsers_file_(io, disk_.get_executor(), state_ + "/browsers.json",
+                     [this]() -> const serve::Browsers& { return server_.browsers(); }),
       team_(io, server_, options, resources.secrets.hash_key, roots_,
             [this](const std::function<void(const tail::Stream&)>& visit) { tail_.for_each(visit); }) {
   watch::Watcher& watcher =
@@ -150,7 +152,11 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
   };
   callbacks.process_of = [this](const std::string& session) { return process_of(session); };
   callbacks.seen_changed = [this] { seen_file_.changed(); };
+  callbacks.store_browsers = [this](auto done) { browsers_file_.store(std::move(done)); };
   server_.set_callbacks(std::move(callbacks));
+  server_.set_browsers(browsers_file_.read());
+  server_.set_browser_used([this] { browsers_file_.browser_used(); });
+  browsers_file_.store([](const std::string&) {});  // the id of the daemon, and without former users
   server_.set_seen(seen_file_.read());
   server_.set_remote_view(options.remote_view);
   server_.listen(options.listen, std::move(resources.tls), options.names, options.listen_descriptor);
@@ -164,6 +170,7 @@ Daemon::~Daemon() {
   folds_.join();
   disk_.join();  // before the members that its tasks use are destroyed
   seen_file_.flush();
+  browsers_file_.flush();
 }
 
 void Daemon::start(std::function<void(const std::string&)> on_ready) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agents/roots.hpp"
+#include "browsers_file.hpp"
 #include "config/options.hpp"
 #include "redact/redactor.hpp"
 #include "seen_file.hpp"
@@ -113,6 +114,7 @@ class Daemon final : public status::StatusObserver {
   std::unique_ptr<status::StatusTracker> status_tracker_;
   tail::Tail tail_;
   SeenFile seen_file_;
+  BrowsersFile browsers_file_;
   Team team_;
   bool is_ready_ = false;
   std::function<void(const std::string&)> on_ready_;

@@ -66,6 +66,9 @@ Server::Server(asio::io_context& io, ServerOptions options)
   context_.token_changed = [this] {
     for (const auto& connection : connections_) connection->token_changed();
   };
+  context_.browser_removed = [this](const std::string& browser) {
+    for (const auto& connection : connections_) connection->browser_removed(browser);
+  };
 }
 
 Server::~Server() {
@@ -75,6 +78,13 @@ Server::~Server() {
   context_.records = nullptr;
   context_.scans = nullptr;
   context_.archive = nullptr;
+}
+
+void Server::set_browsers(Browsers browsers) {
+  AccessPolicy& access = context_.access;
+  access.browsers = std::move(browsers);
+  access.browsers.remove_if(
+      [&](const Browser& browser) { return browser.credential != access.credential_of(browser.user); });
 }
 
 // --- Streams ---
@@ -532,6 +542,7 @@ void Server::fill(MetricsPage& page) {
   page.add("earshot_log_frames_total", "Frames that went into the live log.", context_.logs.head());
   page.add("earshot_response_bytes", "Memory of HTTP responses that clients have not read.",
            context_.response_bytes);
+  page.add("earshot_browsers", "Browsers that are signed in.", context_.access.browsers.all().size());
   page.add("earshot_codes_outstanding", "Valid one-time codes.", context_.codes.outstanding(Clock::now()));
   std::map<std::string, std::uint64_t> states;
   context_.sessions.for_each([&](const Session& session) {

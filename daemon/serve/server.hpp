@@ -73,6 +73,11 @@ class Server final : public tail::StreamObserver {
   /// Before serve(); afterwards `callbacks.seen_changed` is called at each change.
   void set_seen(SeenMarks marks) { context_.sessions.seen() = std::move(marks); }
   const SeenMarks& seen() const { return context_.sessions.seen(); }
+  /// Before serve(), and after set_users(): browsers of identities that no longer exist are removed.
+  void set_browsers(Browsers browsers);
+  const Browsers& browsers() const { return context_.access.browsers; }
+  /// A browser signed in: browsers() is to be stored at some time.
+  void set_browser_used(std::function<void()> used) { context_.access.browser_used = std::move(used); }
   /// The public address of the page; empty: clients are told none. Before serve().
   void set_welcome_url(std::string url) { context_.welcome_url = std::move(url); }
   void todos_changed(const std::string& session, std::optional<FileTodos> todos);

@@ -58,6 +58,8 @@ struct DaemonCallbacks {
   /// A live process of this machine; absent: none is known.
   std::function<std::optional<SessionProcess>(const std::string& session)> process_of;
   std::function<void()> seen_changed;  // sessions.seen() is to be stored
+  /// Stores access.browsers; `done` is called later, on the loop, with an error for users (empty: stored).
+  std::function<void(std::function<void(std::string error)> done)> store_browsers;
 };
 
 struct ServerContext {
@@ -93,6 +95,7 @@ struct ServerContext {
   std::function<void(const StatusLine&)> on_status_line;      // null: there is no server
   std::function<bool(const std::string& session)> mark_seen;  // likewise; false: the session is unknown
   std::function<void()> token_changed;                        // closes connections that used the old token
+  std::function<void(const std::string& browser)> browser_removed;  // closes the connections of this browser
 
   ServerContext(std::string host_name, std::size_t log_bytes_max)
       : host(host_name), logs(log_bytes_max), sessions(std::move(host_name)) {}
@@ -135,6 +138,8 @@ class Connection {
   virtual void stop() = 0;
   /// Closes with 4501 if the client authenticated with the owner's former token.
   virtual void token_changed() = 0;
+  /// Closes with 4501 if the client is this browser.
+  virtual void browser_removed(std::string_view) {}
   /// Closes at once.
   virtual void drop() = 0;
 

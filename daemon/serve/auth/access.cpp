@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "serve/auth/p256.hpp"
 #include "serve/stream/session_store.hpp"
 
 namespace earshot::serve {
@@ -66,13 +67,55 @@ Caller AccessPolicy::identify(const Request& request, TransportKind transport_ki
 Caller AccessPolicy::identify(std::string_view given_token, std::string_view origin,
                               TransportKind transport_kind) const {
   Caller caller{transport_kind, AuthResult::wrong_token, view_of_transport(transport_kind)};
-  if (same_secret(given_token, token) || page_tokens.matches(given_token, origin)) {
+  if (same_secret(given_token, token)) {
     caller.auth_result = AuthResult::owner;
   } else if (const User* user = find_user_by_token(users, given_token)) {
     caller = as_user(*user, transport_kind);
   }
   caller.origin = origin;
   return caller;
+}
+
+const User* AccessPolicy::find_user(std::string_view name) const {
+  const auto found =
+      std::find_if(users.begin(), users.end(), [&](const User& user) { return user.name == name; });
+  return found == users.end() ? nullptr : &*found;
+}
+
+Caller AccessPolicy::identify(const SignIn& sign_in, std::string_view purpose, std::string_view origin,
+                              TransportKind transport_kind, Clock::time_point now) {
+  Caller caller{transport_kind, AuthResult::wrong_token, view_of_transport(transport_kind)};
+  Browser* const browser = browsers.find(sign_in.browser);
+  const bool is_answer =
+      browser != nullptr && browser->origin == origin && challenges.is_valid(sign_in.nonce, now) &&
+      p256_verifies(browser->key, sign_in_message(purpose, browsers.daemon_id(), origin, sign_in),
+                    sign_in.signature) &&
+      browser->use(sign_in.nonce, now);
+  if (is_answer && browser->credential == credential_of(browser->user)) {
+    if (browser->user.empty()) {
+      caller.auth_result = AuthResult::owner;
+    } else {
+      caller = as_user(*find_user(browser->user), transport_kind);
+    }
+    caller.browser = browser->id;
+    browser->used_ms = std::max(browser->used_ms, wall_now_ms());
+    if (browser_used) browser_used();
+  }
+  caller.origin = origin;
+  return caller;
+}
+
+std::string AccessPolicy::credential_of(std::string_view user) const {
+  constexpr std::size_t digits = 32;
+  const User* const found = user.empty() ? nullptr : find_user(user);
+  if (!user.empty() && found == nullptr) return {};
+  return sha256_hex("earshot browsers\n" + (found ? found->token_sha256 : sha256_hex(token)))
+      .substr(0, digits);
+}
+
+View AccessPolicy::view_of(std::string_view user, TransportKind transport_kind) const {
+  const User* const found = find_user(user);
+  return found ? as_user(*found, transport_kind).view : view_of_transport(transport_kind);
 }
 
 Audience AccessPolicy::audience_of(const Caller& caller) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,7 +11,9 @@
 
 #include "base/clock.hpp"
 #include "core/event_json.hpp"
+#include "serve/auth/browsers.hpp"
 #include "serve/auth/secrets.hpp"
+#include "serve/auth/sign_in.hpp"
 #include "serve/http/message.hpp"
 #include "serve/stream/live_log.hpp"
 #include "serve/stream/subscription.hpp"
@@ -42,18 +45,21 @@ struct Caller {
   View view = View::full;      // the most it may see
   const User* user = nullptr;  // of AuthResult::user
   std::string origin = {};     // of the request; empty: not a browser
+  std::string browser = {};    // the id of one that signed in; empty: by a token or the Unix socket
 
   bool is_authenticated() const {
     return auth_result == AuthResult::owner || auth_result == AuthResult::user;
   }
   /// By the owner's token, which may be rotated.
   bool is_by_owner_token() const {
-    return auth_result == AuthResult::owner && transport_kind != TransportKind::unix_socket;
+    return auth_result == AuthResult::owner && transport_kind != TransportKind::unix_socket &&
+           browser.empty();
   }
   const Filter* allowed() const { return user ? &user->allowed : nullptr; }
-  std::string_view name() const {  // in the audit log
+  std::string name() const {  // in the audit log
     if (auth_result == AuthResult::metrics) return "the metrics token";
-    return user ? std::string_view(user->name) : is_authenticated() ? "the owner" : "anonymous";
+    const std::string identity = user ? user->name : is_authenticated() ? "the owner" : "anonymous";
+    return browser.empty() ? identity : identity + " in browser " + browser;
   }
   std::string_view permission() const {
     if (auth_result == AuthResult::metrics) return "receives metrics";
@@ -72,22 +78,33 @@ bool may_see(const Filter& allowed, const SessionStore& sessions, const Session&
 bool may_see_by_name(const Filter& allowed, const SessionStore& sessions, std::string_view session);
 
 struct AccessPolicy {
-  std::string token;              // the owner's; never logged
-  std::string metrics_token;      // reads /metrics and nothing else; empty: none
-  PageTokens page_tokens;         // of the owner's browser pages
-  std::vector<User> users;        // of a hub
-  View remote_view = View::meta;  // over TLS
-  bool redact = true;             // false: the owner on the Unix socket receives unredacted text
+  std::string token;          // the owner's; never logged
+  std::string metrics_token;  // reads /metrics and nothing else; empty: none
+  Browsers browsers;
+  Challenges challenges;
+  std::vector<User> users;             // of a hub
+  View remote_view = View::meta;       // over TLS
+  bool redact = true;                  // false: the owner on the Unix socket receives unredacted text
+  std::function<void()> browser_used;  // null: not stored
 
   Caller identify(const Request& request, TransportKind transport_kind) const;
   /// By the token of a `hello`; `origin` is the one of the upgrade request.
   Caller identify(std::string_view given_token, std::string_view origin, TransportKind transport_kind) const;
+  /// By the answer of a browser to a challenge, which is used by this call. Its rights are the present ones
+  /// of its identity. `purpose` as in sign_in_message().
+  Caller identify(const SignIn& sign_in, std::string_view purpose, std::string_view origin,
+                  TransportKind transport_kind, Clock::time_point now);
+  /// Of the owner (empty) or a user: changes with the token. Empty: there is no such user.
+  std::string credential_of(std::string_view user) const;
+  /// What a browser of this identity may see at present.
+  View view_of(std::string_view user, TransportKind transport_kind) const;
   Audience audience_of(const Caller& caller) const;
 
  private:
   View view_of_transport(TransportKind kind) const {
     return kind == TransportKind::tls ? remote_view : View::full;
   }
+  const User* find_user(std::string_view name) const;
   Caller as_user(const User& user, TransportKind transport_kind) const;
 };
 

@@ -94,48 +94,46 @@ bool same_secret(std::string_view given, std::string_view expected) {
          CRYPTO_memcmp(given.data(), expected.data(), expected.size()) == 0;
 }
 
-std::string OneTimeCodes::make(Time now) {
-  std::erase_if(codes_, [&](const Code& code) { return code.until <= now; });
-  if (codes_.size() == outstanding_max) codes_.pop_front();
-  codes_.push_back({random_hex(code_bytes), now + good_for});
+std::string hmac_sha256(std::string_view key, std::string_view message) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> mac{};
+  unsigned size = 0;
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char*>(message.data()), message.size(), mac.data(), &size);
+  return to_hex(mac.data(), size);
+}
+
+std::string OneTimeCodes::make(Time now, std::string_view user) {
+  std::erase_if(codes_, [&](const Code& code) { return code.until + remembered_for <= now; });
+  const auto is_theirs = [&](const Code& code) { return code.user == user; };
+  if (std::count_if(codes_.begin(), codes_.end(), is_theirs) == outstanding_max)
+    codes_.erase(std::find_if(codes_.begin(), codes_.end(), is_theirs));
+  codes_.push_back({random_hex(code_bytes), std::string(user), now + good_for});
   return codes_.back().text;
 }
 
-bool OneTimeCodes::take(std::string_view given, Time now) {
-  std::erase_if(codes_, [&](const Code& code) { return code.until <= now; });
-  auto found = codes_.end();
-  for (auto it = codes_.begin(); it != codes_.end(); ++it) {  // constant time
-    if (same_secret(given, it->text)) found = it;
+OneTimeCodes::Taken OneTimeCodes::take(std::string_view message, std::string_view proof, Time now) {
+  Code* found = nullptr;
+  for (Code& code : codes_) {  // constant time
+    if (same_secret(proof, hmac_sha256(code.text, message))) found = &code;
   }
-  if (found == codes_.end()) return false;
-  codes_.erase(found);
-  return true;
+  if (found == nullptr) return {};
+  if (found->is_used) return {Result::used, {}, {}};
+  if (found->until <= now) return {Result::expired, {}, {}};
+  found->is_used = true;
+  return {Result::taken, found->text, found->user};
 }
 
 std::size_t OneTimeCodes::outstanding(Time now) const {
-  return static_cast<std::size_t>(
-      std::count_if(codes_.begin(), codes_.end(), [&](const Code& code) { return code.until > now; }));
+  return static_cast<std::size_t>(std::count_if(
+      codes_.begin(), codes_.end(), [&](const Code& code) { return !code.is_used && code.until > now; }));
 }
 
-std::string PageTokens::make(std::string_view origin) {
-  if (tokens_.size() == outstanding_max) tokens_.pop_front();
-  tokens_.push_back({random_hex(token_bytes), std::string(origin)});
-  return tokens_.back().text;
-}
-
-bool PageTokens::matches(std::string_view token, std::string_view origin) const {
-  bool found = false;
-  for (const PageToken& each : tokens_) found |= same_secret(token, each.text) && origin == each.origin;
-  return found;
+void OneTimeCodes::revoke(std::string_view user) {
+  std::erase_if(codes_, [&](const Code& code) { return code.user == user; });
 }
 
 std::string token_proof(std::string_view token, std::string_view nonce, std::string_view endpoint) {
-  const std::string message = std::string(nonce) + std::string(endpoint);
-  std::array<unsigned char, EVP_MAX_MD_SIZE> mac{};
-  unsigned size = 0;
-  HMAC(EVP_sha256(), token.data(), static_cast<int>(token.size()),
-       reinterpret_cast<const unsigned char*>(message.data()), message.size(), mac.data(), &size);
-  return to_hex(mac.data(), size);
+  return hmac_sha256(token, std::string(nonce) + std::string(endpoint));
 }
 
 std::variant<StateLock, AuthError> StateLock::acquire(const std::string& state_directory) {

@@ -37,45 +37,39 @@ std::string sha256_hex(std::string_view text);
 /// Takes the same time wherever the texts differ.
 bool same_secret(std::string_view given, std::string_view expected);
 
-/// A browser exchanges a one-time code for the token, so that URLs never contain the token. Pure: the time is
+/// HMAC-SHA256 as 64 hex digits.
+std::string hmac_sha256(std::string_view key, std::string_view message);
+
+/// A one-time code signs a browser in: it proves that it has the code, without sending it. Pure: the time is
 /// an argument.
 class OneTimeCodes {
  public:
   using Time = Clock::time_point;
-  static constexpr std::size_t outstanding_max = 16;  // one more replaces the oldest
+  static constexpr std::size_t outstanding_max = 16;  // per identity; one more replaces its oldest
   static constexpr std::chrono::seconds good_for{60};
+  static constexpr std::chrono::minutes remembered_for{10};  // to explain why it is refused
 
-  /// 256 random bits as 64 hex digits.
-  std::string make(Time now);
-  /// True once, while the code is valid. Takes the same time for every text.
-  bool take(std::string_view code, Time now);
+  /// 256 random bits as 64 hex digits. `user`: whose browser it signs in; empty: the owner's.
+  std::string make(Time now, std::string_view user = {});
+
+  enum class Result { taken, used, expired, unknown };
+  struct Taken {
+    Result result = Result::unknown;
+    std::string code, user;
+  };
+  /// Takes the code whose HMAC of `message` is `proof`: once, while it is valid. Takes the same time for
+  /// every proof.
+  Taken take(std::string_view message, std::string_view proof, Time now);
   std::size_t outstanding(Time now) const;
+  void revoke(std::string_view user);
 
  private:
   struct Code {
-    std::string text;
+    std::string text, user;
     Time until;
+    bool is_used = false;
   };
   std::deque<Code> codes_;  // oldest first
-};
-
-/// What a browser page receives for a one-time code instead of the owner's token: valid until the daemon
-/// stops, for pages of one origin. Another server on the same port cannot use it elsewhere or later.
-class PageTokens {
- public:
-  static constexpr std::size_t outstanding_max = 64;  // one more revokes the oldest
-
-  /// 256 random bits as 64 hex digits.
-  std::string make(std::string_view origin);
-  /// Takes the same time for every text.
-  bool matches(std::string_view token, std::string_view origin) const;
-  void revoke_all() { tokens_.clear(); }
-
- private:
-  struct PageToken {
-    std::string text, origin;
-  };
-  std::deque<PageToken> tokens_;  // oldest first
 };
 
 /// Proves to a client that this daemon has the owner's token: the HMAC-SHA256 of `nonce` and `endpoint`

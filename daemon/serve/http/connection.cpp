@@ -105,8 +105,10 @@ void HttpConnection::read_body(std::size_t bytes_max) {
 void HttpConnection::handle(bool cold_sessions_read) {
   enter(State::working);
   const Request request = transport_->request();
-  RequestContext request_context{context_.access.identify(request, transport_kind_), Clock::now(),
-                                 cold_sessions_read, local_address(transport_->socket(), transport_kind_)};
+  const auto now = Clock::now();
+  if (!cold_sessions_read || caller_.browser.empty()) caller_ = identify(request, now);
+  RequestContext request_context{caller_, now, cold_sessions_read,
+                                 local_address(transport_->socket(), transport_kind_)};
   is_authenticated_ |= request_context.caller.is_authenticated();
   if (context_.response_bytes >= response_bytes_max(is_authenticated_)) {
     context_.counters.refuse(Refusal::responses);
@@ -121,6 +123,8 @@ void HttpConnection::handle(bool cold_sessions_read) {
       return respond(response);
     case HttpResponse::Kind::cold:
       return read_cold_sessions(std::move(response));
+    case HttpResponse::Kind::stored:
+      return store_browsers(std::move(response));
     case HttpResponse::Kind::events:
       return EventStream::start(*this, session_, caller, response);
     case HttpResponse::Kind::websocket:
@@ -134,12 +138,24 @@ void HttpConnection::handle(bool cold_sessions_read) {
   }
 }
 
+/// A browser's answer to a challenge can be used once: a repeated request keeps its caller.
+Caller HttpConnection::identify(const Request& request, Clock::time_point now) {
+  const bool is_socket = transport_kind_ == TransportKind::unix_socket;
+  const auto sign_in = !is_socket && request.authorizations.size() == 1
+                           ? parse_authorization(request.authorizations.front())
+                           : std::nullopt;
+  if (!sign_in) return context_.access.identify(request, transport_kind_);
+  const std::string purpose = std::string(request.method) + ' ' + std::string(request.target);
+  return context_.access.identify(*sign_in, purpose, origin_of(request, transport_kind_), transport_kind_,
+                                  now);
+}
+
 /// New subscriptions and issued secrets are always logged, other requests if identity or view changed.
 void HttpConnection::log_access(const Request& request, const Caller& caller, const HttpResponse& response) {
   const std::string_view what = route_name(request.path());
-  if (!response.issued_secret.empty()) {
-    const std::string_view who = caller.is_authenticated() ? caller.name() : "the bearer of a one-time code";
-    return audit_.log(who, what, "receives " + std::string(response.issued_secret));
+  if (!response.issued.empty()) {
+    const std::string who = caller.is_authenticated() ? caller.name() : "the bearer of a one-time code";
+    return audit_.log(who, what, "receives " + response.issued);
   }
   if (caller.auth_result == AuthResult::wrong_token)
     return audit_.log_change("anonymous", what, "receives nothing: the token is wrong");
@@ -154,6 +170,18 @@ void HttpConnection::read_cold_sessions(HttpResponse response) {
   context_.read_cold_sessions_once(std::move(response.wanted), [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (self && self->state_ == State::working) self->handle(true);
+  });
+}
+
+void HttpConnection::store_browsers(HttpResponse response) {
+  if (!context_.callbacks.store_browsers) return respond(response);
+  is_storing_ = true;
+  const auto kept = std::make_shared<const HttpResponse>(std::move(response));
+  context_.callbacks.store_browsers([weak = weak_from_this(), kept](const std::string& error) {
+    const auto self = weak.lock();
+    if (!self || self->state_ != State::working) return;
+    self->is_storing_ = false;
+    self->respond(error.empty() ? *kept : text_response(500, kept->not_stored + ": " + error));
   });
 }
 
@@ -269,6 +297,12 @@ void HttpConnection::stop() {
 
 void HttpConnection::token_changed() {
   if (state_ == State::session) session_->token_changed();
+}
+
+void HttpConnection::browser_removed(std::string_view browser) {
+  if (state_ == State::session) return session_->browser_removed(browser);
+  const bool is_reading = state_ == State::working && caller_.browser == browser && !is_storing_;
+  if (is_reading) drop();
 }
 
 void HttpConnection::drop() {

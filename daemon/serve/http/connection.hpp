@@ -29,6 +29,7 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   void tick(Clock::time_point now) override;
   void stop() override;
   void token_changed() override;
+  void browser_removed(std::string_view browser) override;
   void drop() override;
   std::optional<Clock::time_point> idle_anonymous_since() const override {
     if (state_ != State::reading || is_authenticated_ || request_began_) return {};
@@ -72,7 +73,9 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   void read_body(std::size_t bytes_max);
   void handle(bool cold_sessions_read);
   void log_access(const Request& request, const Caller& caller, const HttpResponse& response);
+  Caller identify(const Request& request, Clock::time_point now);
   void read_cold_sessions(HttpResponse response);
+  void store_browsers(HttpResponse response);
   void check_request_time(Clock::time_point now);
   /// Of all connections. Clients without a token leave room for the others, and all of TCP for the owner's
   /// socket.
@@ -101,6 +104,8 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   std::size_t requests_ = 0;                        // answered ones
   std::size_t response_bytes_ = 0;                  // being written
   bool is_authenticated_ = false;                   // by a request
+  Caller caller_;                                   // of the current request
+  bool is_storing_ = false;                         // the response waits for the browsers to be stored
   bool stopping_ = false;
   std::uint64_t counted_in_ = 0, counted_out_ = 0;
 };

@@ -141,6 +141,12 @@ void EventStream::token_changed() {
   connection_.drop();
 }
 
+void EventStream::browser_removed(std::string_view browser) {
+  if (caller_.browser != browser) return;
+  context_.counters.end(Ending::browser_removed);
+  connection_.drop();
+}
+
 void EventStream::tick(Clock::time_point now) {
   if (closing_) {
     if (now - closing_since_ > context_.limits.goodbye) connection_.drop();

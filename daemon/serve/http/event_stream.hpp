@@ -33,6 +33,7 @@ class EventStream final : public SubscriberSession {
   void tick(Clock::time_point now) override;
   void stop() override { wake(); }
   void token_changed() override;
+  void browser_removed(std::string_view browser) override;
 
  private:
   bool is_open() const override { return !closing_; }

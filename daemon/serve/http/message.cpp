@@ -116,6 +116,12 @@ std::string_view bearer_token(const Request& request) {
   return given.substr(bearer.size());
 }
 
+std::string origin_of(const Request& request, TransportKind transport_kind) {
+  if (!request.origins.empty()) return std::string(request.origins.front());
+  if (request.hosts.size() != 1) return {};
+  return (transport_kind == TransportKind::tls ? "https://" : "http://") + std::string(request.hosts.front());
+}
+
 AuthResult authenticate(const Request& request, TransportKind transport_kind, std::string_view token) {
   if (transport_kind == TransportKind::unix_socket) return AuthResult::owner;
   if (request.authorizations.empty()) return AuthResult::anonymous;

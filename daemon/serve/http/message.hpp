@@ -74,6 +74,9 @@ enum class AuthResult {
   metrics,  // by the token that reads /metrics and nothing else
 };
 AuthResult authenticate(const Request& request, TransportKind transport_kind, std::string_view token);
+/// The origin of the page that sent it: browsers omit the header `Origin` of a GET request to the same
+/// origin.
+std::string origin_of(const Request& request, TransportKind transport_kind);
 /// The token of the Authorization header; empty: none.
 std::string_view bearer_token(const Request& request);
 
@@ -88,6 +91,7 @@ struct HttpResponse {
     websocket,  // the connection becomes a WebSocket
     events,     // the body is an event stream
     cold,       // repeat the request after the sessions for which `wanted` is true were read
+    stored,  // complete, after the browsers were stored; if that fails: `not_stored` and the reason, as 500
   } kind = Kind::response;
   bool meta = false;  // of websocket and events: the meta view was requested
   unsigned status = 200;
@@ -99,7 +103,8 @@ struct HttpResponse {
   std::string upgrade;                                   // of 426
   std::string subscription;                              // of events: the `subscribe` message
   std::function<bool(std::string_view session)> wanted;  // of cold
-  std::string_view issued_secret;  // for the audit log: the secret in the body; empty: none
+  std::string issued;      // for the audit log: what the caller was given; empty: nothing
+  std::string not_stored;  // of stored
 };
 
 /// A text for users, with a newline.

@@ -35,9 +35,9 @@ constexpr std::array<std::string_view, 10> refusal_names = {
     "too_often",   "unreadable", "too_long",       "too_slow", "responses"};
 
 /// Why the daemon closed a connection.
-enum class Ending { stalled, silent, no_hello, too_often, token_changed, replaced };
-constexpr std::array<std::string_view, 6> ending_names = {"stalled",   "silent",        "no_hello",
-                                                          "too_often", "token_changed", "replaced"};
+enum class Ending { stalled, silent, no_hello, too_often, token_changed, browser_removed, replaced };
+constexpr std::array<std::string_view, 7> ending_names = {
+    "stalled", "silent", "no_hello", "too_often", "token_changed", "browser_removed", "replaced"};
 
 struct Counters {
   std::array<std::uint64_t, refusal_names.size()> refusals{};

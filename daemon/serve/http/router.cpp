@@ -12,6 +12,7 @@
 #include "base/json_writer.hpp"
 #include "serve/auth/secrets.hpp"
 #include "serve/http/event_stream.hpp"
+#include "serve/http/sign_in_routes.hpp"
 #include "serve/stream/frames.hpp"
 
 namespace earshot::serve {
@@ -91,52 +92,19 @@ HttpResponse health(const Request&, const RequestContext&, ServerContext& contex
   return json_response(health_json(health));
 }
 
-HttpResponse codes(const Request&, const RequestContext& request_context, ServerContext& context) {
-  const std::string code = context.codes.make(request_context.now);
-  std::string body;
-  JsonWriter json(body);
-  json.begin_object().member("code", code).member("expires_in", OneTimeCodes::good_for.count());
-  json.member("url", context.page_url + "#code=" + code).end_object();
-  HttpResponse answer = json_response(body + "\n");
-  answer.issued_secret = "a one-time code";
-  return answer;
-}
-
-HttpResponse with_token(const std::string& token, std::string_view issued_secret) {
-  std::string body;
-  JsonWriter(body).begin_object().member("token", token).end_object();
-  HttpResponse answer = json_response(body + "\n");
-  answer.issued_secret = issued_secret;
-  return answer;
-}
-
-bool is_json(std::string_view content_type) {
-  return content_type.substr(0, content_type.find_first_of("; ")) == "application/json";
-}
-
-/// Not the type of a form: a browser sends it to another site only after a preflight request.
-HttpResponse token(const Request& request, const RequestContext& request_context, ServerContext& context) {
-  if (!is_json(request.content_type)) return text_response(415, "send Content-Type: application/json");
-  simdjson::dom::parser parser;
-  std::string_view code;
-  if (parser.parse(request.body.data(), request.body.size(), true)["code"].get(code) != simdjson::SUCCESS)
-    return text_response(400, R"(the body is {"code":"…"})");
-  if (!context.codes.take(code, request_context.now)) {
-    context.counters.refuse(Refusal::code);
-    return text_response(401, "the code is wrong, used or expired: run `earshot open` again");
-  }
-  return with_token(context.access.page_tokens.make(request_context.caller.origin), "a page token");
-}
-
 HttpResponse rotate(const Request&, const RequestContext&, ServerContext& context) {
   std::string fresh = random_hex(token_bytes);
   if (!context.callbacks.store_token) return text_response(501, "this daemon does not store a token");
   if (const std::string error = context.callbacks.store_token(fresh); !error.empty())
     return text_response(500, "the token was not changed: " + error);
   context.access.token = std::move(fresh);
-  context.access.page_tokens.revoke_all();
+  sign_out_owner(context);
   if (context.token_changed) context.token_changed();
-  return with_token(context.access.token, "a new owner token");
+  std::string body;
+  JsonWriter(body).begin_object().member("token", context.access.token).end_object();
+  HttpResponse answer = json_response(body + "\n");
+  answer.issued = "a new owner token";
+  return answer;
 }
 
 constexpr std::string_view status_line_path = "/v1/statusline";
@@ -339,6 +307,7 @@ struct Route {
   std::string_view path, methods;
   Open open;
   HttpResponse (*answer)(const Request&, const RequestContext&, ServerContext&);
+  bool to_browsers = true;  // also to a browser that signed in; false: what it could stay signed in with
 };
 constexpr Route routes[] = {
     {"/", get_head, Open::to_all, page},
@@ -354,9 +323,12 @@ constexpr Route routes[] = {
     {"/v1/sessions", get_head, Open::to_users, sessions},
     {"/v1/events", get, Open::to_users, events},
     {"/v1/ws", get, Open::to_unauthenticated, websocket},
-    {"/v1/codes", post, Open::to_owner, codes},
-    {"/v1/token", post, Open::to_all, token},
-    {"/v1/token/rotate", post, Open::to_owner, rotate},
+    {"/v1/codes", post, Open::to_users, create_code, false},
+    {"/v1/challenge", get, Open::to_all, create_challenge},
+    {"/v1/browsers", get_head, Open::to_users, list_browsers, false},
+    {"/v1/browsers/register", post, Open::to_all, register_browser},
+    {"/v1/browsers/revoke", post, Open::to_users, revoke_browsers},
+    {"/v1/token/rotate", post, Open::to_owner, rotate, false},
     {"/v1/seen", post, Open::to_owner, seen},
     {status_line_path, post, Open::to_socket, status_line},
     {"/v1/process", get, Open::to_socket, process},
@@ -405,9 +377,15 @@ HttpResponse route(const Request& request, const RequestContext& request_context
     if (wrong || (result == AuthResult::anonymous && closed)) {
       context.counters.refuse(Refusal::token);
       return text_response(
-          401, wrong ? "wrong token: it is in the file `token` of the daemon's state directory"
-                     : "send `Authorization: Bearer TOKEN`: it is in the file `token` of the daemon's "
-                       "state directory");
+          401,
+          wrong ? "wrong token: it is in the file `token` of the daemon's state directory; or this browser "
+                  "is not signed in"
+                : "send `Authorization: Bearer TOKEN`: it is in the file `token` of the daemon's "
+                  "state directory");
+    }
+    if (!route.to_browsers && !request_context.caller.browser.empty()) {
+      context.counters.refuse(Refusal::token);
+      return text_response(403, "browsers may not use this path");
     }
     return route.answer(request, request_context, context);
   }

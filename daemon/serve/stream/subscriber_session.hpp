@@ -33,6 +33,7 @@ class SubscriberSession {
   virtual void tick(Clock::time_point now) = 0;
   virtual void stop() = 0;
   virtual void token_changed() = 0;
+  virtual void browser_removed(std::string_view browser) = 0;
   Subscriber& subscriber() { return subscriber_; }
 
  protected:

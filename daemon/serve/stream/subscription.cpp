@@ -104,8 +104,17 @@ Message read_hello(const dom::object& object, std::string_view id) {
   read(object, "token", token, error);
   read(object, "client", client, error);
   const bool meta = read_choice(object, "view", "full", "meta", error);
+  std::optional<SignIn> sign_in;
+  dom::object given;
+  if (read(object, "sign_in", given, error)) {
+    std::string_view browser, nonce, signature;
+    read(given, "browser", browser, error);
+    read(given, "nonce", nonce, error);
+    read(given, "signature", signature, error);
+    sign_in = SignIn{std::string(browser), std::string(nonce), std::string(signature)};
+  }
   if (!error.empty()) return bad_message(id, std::move(error));
-  return Hello{std::string(token), std::string(client), meta};
+  return Hello{std::string(token), std::string(client), std::move(sign_in), meta};
 }
 
 Message read_subscribe(const dom::object& object, std::string_view id) {

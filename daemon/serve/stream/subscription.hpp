@@ -11,6 +11,7 @@
 
 #include "core/cursor.hpp"
 #include "core/event.hpp"
+#include "serve/auth/sign_in.hpp"
 
 namespace earshot::serve {
 
@@ -75,7 +76,8 @@ constexpr std::size_t id_bytes_max = 256;  // longer: error `bad_message`
 
 struct Hello {
   std::string token, client;
-  bool meta = false;  // requests the meta view
+  std::optional<SignIn> sign_in;  // of a browser, instead of the token
+  bool meta = false;              // requests the meta view
 };
 struct Subscribe {
   std::string id;

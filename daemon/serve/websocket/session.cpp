@@ -87,9 +87,14 @@ void WebSocketSession::on_message(error_code ec, std::string_view text) {
 
 /// Returns whether the client has proved its identity.
 bool WebSocketSession::authenticate(const message::Hello& hello) {
-  Caller caller = context_.access.identify(hello.token, caller_.origin, caller_.transport_kind);
+  AccessPolicy& access = context_.access;
+  Caller caller = hello.sign_in ? access.identify(*hello.sign_in, "hello", caller_.origin,
+                                                  caller_.transport_kind, Clock::now())
+                                : access.identify(hello.token, caller_.origin, caller_.transport_kind);
   if (!caller.is_authenticated()) {
-    connection_.audit().log("anonymous", "hello", "receives nothing: the token is wrong");
+    connection_.audit().log("anonymous", "hello",
+                            hello.sign_in ? "receives nothing: the browser is not signed in"
+                                          : "receives nothing: the token is wrong");
     context_.counters.refuse(Refusal::token);
     return false;
   }
@@ -106,7 +111,9 @@ bool WebSocketSession::handle(std::string_view text) {
   if (!caller_.is_authenticated()) {
     const auto* hello = std::get_if<message::Hello>(&message);
     if (hello && authenticate(*hello)) return true;
-    close(close_not_authenticated, "the first message must be hello with the token");
+    close(close_not_authenticated, hello && hello->sign_in
+                                       ? "this browser is not signed in"
+                                       : "the first message must be hello with the token");
     return false;
   }
   struct Visitor {
@@ -119,7 +126,7 @@ bool WebSocketSession::handle(std::string_view text) {
       if (hello.token.empty() && caller.transport_kind == TransportKind::unix_socket) return;
       const Caller again =
           session.context_.access.identify(hello.token, caller.origin, caller.transport_kind);
-      if (!again.is_authenticated() || again.user != caller.user)
+      if (hello.sign_in || !again.is_authenticated() || again.user != caller.user)
         refuse({}, "bad_message", "the token is wrong");
     }
     void operator()(message::Subscribe& subscribe) {
@@ -190,6 +197,13 @@ void WebSocketSession::token_changed() {
   context_.counters.end(Ending::token_changed);
   if (state_ == State::upgrading) return connection_.drop();
   close(close_not_authenticated, "the token was changed");
+}
+
+void WebSocketSession::browser_removed(std::string_view browser) {
+  if (caller_.browser != browser || state_ == State::closing) return;
+  context_.counters.end(Ending::browser_removed);
+  if (state_ == State::upgrading) return connection_.drop();
+  close(close_not_authenticated, "this browser was signed out");
 }
 
 void WebSocketSession::tick(Clock::time_point now) {

@@ -20,6 +20,7 @@ class WebSocketSession final : public SubscriberSession {
   void tick(Clock::time_point now) override;
   void stop() override;
   void token_changed() override;
+  void browser_removed(std::string_view browser) override;
 
  private:
   enum class State { upgrading, open, closing };

@@ -135,17 +135,24 @@ TEST_CASE("fault 95: the metrics token is created in its own file") {
   REQUIRE(says(std::get<AuthError>(refused).text, "metrics_token_file: "));
 }
 
-TEST_CASE("above the limit the oldest page token is revoked") {
-  PageTokens tokens;
-  const std::string first = tokens.make("http://a"), second = tokens.make("http://a");
-  for (std::size_t i = 2; i < PageTokens::outstanding_max; ++i) tokens.make("http://a");
-  REQUIRE(tokens.matches(first, "http://a"));
-  tokens.make("http://b");
-  REQUIRE_FALSE(tokens.matches(first, "http://a"));
-  REQUIRE(tokens.matches(second, "http://a"));
-  REQUIRE_FALSE(tokens.matches(second, "http://b"));
-  REQUIRE_FALSE(tokens.matches("", "http://a"));
+TEST_CASE("an HMAC is the one that WebCrypto makes") {
+  std::string code;
+  for (int i = 0; i < 32; ++i) code += "ab";
+  REQUIRE(hmac_sha256(code, "the message") ==
+          "a9a63f715921f010d4b01ddf6d0c847469948e4c8b04597f97601ba61497f7f1");
 }
+
+namespace {
+
+using Result = OneTimeCodes::Result;
+
+Result take(OneTimeCodes& codes, const std::string& code, OneTimeCodes::Time now) {
+  const auto taken = codes.take("the message", hmac_sha256(code, "the message"), now);
+  if (taken.result == Result::taken) REQUIRE(taken.code == code);
+  return taken.result;
+}
+
+}  // namespace
 
 TEST_CASE("a one-time code is valid once") {
   OneTimeCodes codes;
@@ -153,26 +160,42 @@ TEST_CASE("a one-time code is valid once") {
   REQUIRE(code.size() == 64);
   REQUIRE(code.find_first_not_of("0123456789abcdef") == std::string::npos);
   REQUIRE(codes.make(start) != code);
-  REQUIRE_FALSE(codes.take(code.substr(1), start));
-  REQUIRE_FALSE(codes.take("", start));
-  REQUIRE(codes.take(code, start));
-  REQUIRE_FALSE(codes.take(code, start));
+  REQUIRE(take(codes, code.substr(1), start) == Result::unknown);
+  REQUIRE(take(codes, "", start) == Result::unknown);
+  REQUIRE(codes.take("the message", "", start).result == Result::unknown);
+  REQUIRE(codes.take("the message", code, start).result ==
+          Result::unknown);  // the code itself proves nothing
+  REQUIRE(codes.take("another message", hmac_sha256(code, "the message"), start).result == Result::unknown);
+  REQUIRE(take(codes, code, start) == Result::taken);
+  REQUIRE(take(codes, code, start) == Result::used);
   REQUIRE(codes.outstanding(start) == 1);
 }
 
 TEST_CASE("a one-time code is valid for a minute") {
   OneTimeCodes codes;
   const std::string first = codes.make(start), second = codes.make(start);
-  REQUIRE(codes.take(first, start + 59s));
-  REQUIRE_FALSE(codes.take(second, start + 60s));
+  REQUIRE(take(codes, first, start + 59s) == Result::taken);
+  REQUIRE(take(codes, second, start + 60s) == Result::expired);
   REQUIRE(codes.outstanding(start + 60s) == 0);
+  codes.make(start + 11min);
+  REQUIRE(take(codes, second, start + 11min) == Result::unknown);  // forgotten
 }
 
-TEST_CASE("above the limit the oldest one-time code is revoked") {
+TEST_CASE("above the limit the oldest one-time code of the same identity is revoked") {
   OneTimeCodes codes;
+  const std::string of_ada = codes.make(start, "ada");
   std::vector<std::string> made;
   for (std::size_t i = 0; i <= OneTimeCodes::outstanding_max; ++i) made.push_back(codes.make(start));
-  REQUIRE(codes.outstanding(start) == OneTimeCodes::outstanding_max);
-  REQUIRE_FALSE(codes.take(made.front(), start));
-  for (std::size_t i = 1; i < made.size(); ++i) REQUIRE(codes.take(made[i], start));
+  REQUIRE(codes.outstanding(start) == OneTimeCodes::outstanding_max + 1);
+  REQUIRE(take(codes, made.front(), start) == Result::unknown);
+  for (std::size_t i = 1; i < made.size(); ++i) REQUIRE(take(codes, made[i], start) == Result::taken);
+  REQUIRE(codes.take("m", hmac_sha256(of_ada, "m"), start).user == "ada");
+}
+
+TEST_CASE("the codes of one identity are revoked together") {
+  OneTimeCodes codes;
+  const std::string of_owner = codes.make(start), of_ada = codes.make(start, "ada");
+  codes.revoke({});
+  REQUIRE(take(codes, of_owner, start) == Result::unknown);
+  REQUIRE(take(codes, of_ada, start) == Result::taken);
 }

@@ -80,7 +80,14 @@ TEST_CASE("each path has its methods and its required permission") {
       {"GET", "/v1/statusline", 405, 405},
       {"GET", "/v1/process?session=s", 403, 403},
       {"POST", "/v1/process", 405, 405},
-      {"GET", "/v1/token", 405, 405},
+      {"POST", "/v1/token", 404, 404},
+      {"GET", "/v1/challenge", 200, 200},
+      {"POST", "/v1/challenge", 405, 405},
+      {"GET", "/v1/browsers", 401, 200},
+      {"HEAD", "/v1/browsers", 401, 200},
+      {"POST", "/v1/browsers", 405, 405},
+      {"POST", "/v1/browsers/register", 400, 400},
+      {"POST", "/v1/browsers/revoke", 401, 400},
       {"POST", "/", 405, 405},
       {"OPTIONS", "/v1/sessions", 405, 405},
       {"get", "/", 405, 405},
@@ -180,35 +187,6 @@ TEST_CASE("an upgrade is accepted without a token, but not with a wrong one") {
   REQUIRE(upgrade("/v1/ws?token=" + token, AuthResult::anonymous).status == 400);
 }
 
-TEST_CASE("a one-time code is exchanged for a token once") {
-  ServerFixture fixture;
-  const std::string made = fixture.ask("POST", "/v1/codes").body;
-  const std::string code = text_after(made, "code");
-  REQUIRE(code.size() == 64);
-  REQUIRE(made.find("\"expires_in\":60,") != std::string::npos);
-  REQUIRE(text_after(made, "url") == "http://127.0.0.1:7717/#code=" + code);
-
-  const std::string body = "{\"code\":\"" + code + "\"}";
-  const auto trade = [&](std::string_view text, std::string_view type = "application/json") {
-    return fixture.ask("POST", "/v1/token", AuthResult::anonymous, text, type);
-  };
-  REQUIRE(trade(body, "text/plain").status == 415);
-  REQUIRE(trade(body, "").status == 415);
-  REQUIRE(trade("", "application/json").status == 400);
-  REQUIRE(trade("[]").status == 400);
-  REQUIRE(trade("{\"code\":7}").status == 400);
-  REQUIRE(trade("{\"code\":\"\"}").status == 401);
-  const HttpResponse good = trade(body, "application/json; charset=utf-8");
-  REQUIRE(good.status == 200);
-  REQUIRE(text_after(good.body, "token").size() == 64);
-  REQUIRE(text_after(good.body, "token") != token);
-  REQUIRE(trade(body).status == 401);
-
-  const std::string late = text_after(fixture.ask("POST", "/v1/codes").body, "code");
-  fixture.now += OneTimeCodes::good_for;
-  REQUIRE(trade("{\"code\":\"" + late + "\"}").status == 401);
-}
-
 TEST_CASE("fault 87: the daemon proves that it has the token, for one nonce and its own endpoint") {
   ServerFixture fixture;
   const std::string path = "/v1/proof?nonce=", nonce = "00112233445566778899aabbccddeeff";
@@ -226,30 +204,6 @@ TEST_CASE("fault 87: the daemon proves that it has the token, for one nonce and 
   }
   REQUIRE(fixture.prove(path + nonce, "127.0.0.1:7717", {"http://127.0.0.1:7717"}).status == 403);
   REQUIRE(fixture.prove(path + nonce, "").status == 404);
-}
-
-TEST_CASE("fault 87: a page receives a token for its own origin only, until the token is rotated") {
-  ServerFixture fixture;
-  fixture.context.callbacks.store_token = [](const std::string&) { return std::string(); };
-  const std::string code = text_after(fixture.ask("POST", "/v1/codes").body, "code");
-  const std::string body = "{\"code\":\"" + code + "\"}", origin = "http://127.0.0.1:7717";
-  RequestContext request_context{{TransportKind::tcp, AuthResult::anonymous}, fixture.now};
-  request_context.caller.origin = origin;
-  const HttpResponse response =
-      route({"POST", "/v1/token", {"127.0.0.1:7717"}, {origin}, {}, false, "application/json", {}, body},
-            request_context, fixture.context);
-  const std::string page_token = text_after(response.body, "token");
-  const auto identified = [&](std::string_view from) {
-    return fixture.context.access.identify(page_token, from, TransportKind::tcp).auth_result;
-  };
-  REQUIRE(identified(origin) == AuthResult::owner);
-  REQUIRE(identified("http://localhost:7717") == AuthResult::wrong_token);
-  REQUIRE(identified("") == AuthResult::wrong_token);
-  ServerFixture restarted;
-  REQUIRE(restarted.context.access.identify(page_token, origin, TransportKind::tcp).auth_result ==
-          AuthResult::wrong_token);
-  REQUIRE(fixture.ask("POST", "/v1/token/rotate").status == 200);
-  REQUIRE(identified(origin) == AuthResult::wrong_token);
 }
 
 TEST_CASE("fault 95: the metrics token reads /metrics and nothing else") {

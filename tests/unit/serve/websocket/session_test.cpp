@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <new>
 
+#include "unit/serve/auth/test_browser.hpp"
 #include "unit/serve/server_fixture.hpp"
 
 using namespace earshot;
@@ -203,33 +204,59 @@ TEST_CASE("clients above the limit receive 503 until another one disconnects") {
   REQUIRE(fourth->open);
 }
 
-TEST_CASE("fault 87: a page token is valid in a hello of its origin") {
+TEST_CASE("fault 87: a hello of a browser is valid once, at its origin, and until it is signed out") {
   ServerFixture fixture;
+  const test::TestBrowser browser;
   const std::string own = "127.0.0.1:" + std::to_string(fixture.port()), origin = "http://" + own;
-  const auto post = [&](const std::string& target, const std::string& body, const std::string& header) {
+  const auto ask = [&](const std::string& request, const std::string& body, const std::string& header) {
     const std::string response = test::exchange(
         fixture.io, fixture.port(),
-        "POST " + target + " HTTP/1.1\r\nHost: " + own + "\r\nConnection: close\r\n" + header +
+        request + " HTTP/1.1\r\nHost: " + own + "\r\nConnection: close\r\n" + header +
             "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
             "\r\n\r\n" + body);
     REQUIRE(status_line(response) == "HTTP/1.1 200 OK");
     return response.substr(response.find("\r\n\r\n") + 4);
   };
-  const std::string made = at(post("/v1/codes", "", "Authorization: Bearer " + token), "/code");
-  const std::string given = at(post("/v1/token", "{\"code\":" + made + "}", "Origin: " + origin), "/token");
-  REQUIRE(given != '"' + token + '"');
+  const auto unquoted = [](const std::string& text) { return text.substr(1, text.size() - 2); };
+  const std::string bearer = "Authorization: Bearer " + token, from_page = "Origin: " + origin;
+  const auto nonce = [&] { return unquoted(at(ask("GET /v1/challenge", "", from_page), "/nonce")); };
+  const std::string daemon_id = unquoted(at(ask("GET /v1/challenge", "", from_page), "/daemon_id"));
+  const std::string code = unquoted(at(ask("POST /v1/codes", "", bearer), "/code"));
+  Registration made{nonce(), browser.public_key(), "Chrome", {}, {}};
+  const std::string message = registration_message(daemon_id, origin, made);
+  const std::string body = R"({"nonce":")" + made.nonce + R"(","key":")" + made.key +
+                           R"(","name":"Chrome","proof":")" + hmac_sha256(code, message) +
+                           R"(","signature":")" + browser.sign(message) + "\"}";
+  const std::string id = unquoted(at(ask("POST /v1/browsers/register", body, from_page), "/browser"));
+  const auto hello = [&](const SignIn& sign_in) {
+    return R"({"type":"hello","sign_in":{"browser":")" + sign_in.browser + R"(","nonce":")" + sign_in.nonce +
+           R"(","signature":")" + sign_in.signature + "\"}}";
+  };
   ClientOptions page;
   page.origin = origin;
+  const std::string first = hello(browser.answer(id, nonce(), "hello", daemon_id, origin));
   auto client = fixture.client(page);
-  client->send(R"({"type":"hello","token":)" + given + "}");
+  client->send(first);
   REQUIRE(fixture.until([&] { return client->has("welcome"); }));
-  for (const std::string& other : {std::string(), "http://localhost:" + std::to_string(fixture.port())}) {
-    page.origin = other;
+  const auto is_refused = [&](const std::string& text, const std::string& at_origin) {
+    page.origin = at_origin;
     auto refused = fixture.client(page);
-    refused->send(R"({"type":"hello","token":)" + given + "}");
+    refused->send(text);
     REQUIRE(fixture.until([&] { return refused->ended; }));
-    REQUIRE(refused->close_code == 4501);
-  }
+    return refused->close_code == 4501;
+  };
+  REQUIRE(is_refused(first, origin));  // sent again
+  const std::string localhost = "http://localhost:" + std::to_string(fixture.port());
+  REQUIRE(is_refused(hello(browser.answer(id, nonce(), "hello", daemon_id, origin)), localhost));
+  REQUIRE(is_refused(hello(browser.answer(id, nonce(), "hello", daemon_id, localhost)), localhost));
+  REQUIRE(is_refused(hello(browser.answer(id, nonce(), "hello", daemon_id, origin)), ""));
+  REQUIRE(is_refused(R"({"type":"hello","sign_in":{}})", origin));
+  REQUIRE(is_refused(R"({"type":"hello","sign_in":7})", origin));
+  REQUIRE_FALSE(client->ended);
+  ask("POST /v1/browsers/revoke", R"({"all":true})", bearer);
+  REQUIRE(fixture.until([&] { return client->ended; }));
+  REQUIRE(client->close_code == 4501);
+  REQUIRE(is_refused(hello(browser.answer(id, nonce(), "hello", daemon_id, origin)), origin));
 }
 
 TEST_CASE("fault 90: an idle unauthenticated connection gives way, and is closed soon") {
