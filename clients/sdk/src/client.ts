@@ -2,13 +2,15 @@
 import type { BackoffOptions } from "./backoff.js";
 import { platformSocket, type Connect } from "./socket.js";
 import { SessionStore } from "./store.js";
-import { Subscription, type SubscribeOptions, type SubscriptionHandlers } from "./subscription.js";
+import { Subscription, type SignIn, type SubscribeOptions, type SubscriptionHandlers } from "./subscription.js";
 
 export interface EarshotOptions {
   /** For example `ws://127.0.0.1:7717/v1/ws`. */
   url?: string;
   /** Called for each connection attempt; if it throws or rejects, the attempt is repeated later. Empty: not needed, as on a Unix socket. */
   token?: string | (() => string | Promise<string>);
+  /** Instead of a token: called for each connection attempt, returns a browser's answer to a new challenge. If it throws `SignInError` the subscription becomes `unauthorized`. */
+  authorize?: () => Promise<SignIn>;
   /** Replaces the platform's WebSocket to `url`. */
   connect?: (token: string, view: "full" | "meta" | undefined) => Connect;
   /** Name and version of the program for the daemon's log: `lamp/1.0`. */
@@ -33,11 +35,11 @@ export class Earshot {
 
   /** Opens a subscription, which reconnects until it is closed. */
   subscribe(options: SubscribeOptions = {}, handlers: SubscriptionHandlers = {}): Subscription {
-    const { url, token, connect, client, backoff } = this.options;
+    const { url, token, authorize, connect, client, backoff } = this.options;
     const subscription = new Subscription(
       {
         connect: connect ?? (() => platformSocket(url!)),
-        token: () => (typeof token === "function" ? token() : (token ?? "")),
+        credential: authorize ?? (() => (typeof token === "function" ? token() : (token ?? ""))),
         client: client ?? "sdk/0.1.0",
         backoff: backoff ?? {},
         silence_ms_max: this.options.silence_ms_max ?? silence_ms_max,
@@ -60,6 +62,11 @@ export class Earshot {
       },
     });
     return { store, subscription };
+  }
+
+  /** Connects all subscriptions now that wait, or were unauthorized. */
+  retry(): void {
+    for (const subscription of this.subscriptions) subscription.retry();
   }
 
   /** Closes all subscriptions. */

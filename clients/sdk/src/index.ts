@@ -1,7 +1,7 @@
 // Public API for browsers and Node. protocol/README.md documents the frames.
 export * from "./protocol.js";
 export { Earshot, type EarshotOptions } from "./client.js";
-export { Subscription, type ConnectionState, type SubscribeOptions, type SubscriptionHandlers } from "./subscription.js";
+export { SignInError, Subscription, type ConnectionState, type SignIn, type SubscribeOptions, type SubscriptionHandlers } from "./subscription.js";
 export { ReadError } from "./record_requests.js";
 export { Backoff, type BackoffOptions } from "./backoff.js";
 export { StreamResumer, type ResumeRequest } from "./resumer.js";

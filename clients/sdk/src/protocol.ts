@@ -558,7 +558,16 @@ export type ErrorFrame = {
 /** Authenticates a client that cannot set an `Authorization` header. */
 export type Hello = {
   type: "hello";
-  token: string;
+  token?: string;
+  /** of a browser, instead of the token: its answer to a challenge */
+  sign_in?: {
+    /** the id that the daemon gave it */
+    browser: string;
+    /** of `/v1/challenge` */
+    nonce: string;
+    /** ECDSA P-256, SHA-256: r and s as 128 hex digits */
+    signature: string;
+  };
   /** `meta`: without texts */
   view?: "full" | "meta";
   /** name and version for the daemon's log, such as `dashboard/1.0` */

@@ -41,9 +41,20 @@ export interface SubscriptionHandlers {
   state?(state: ConnectionState): void;
 }
 
+/** A browser's answer to a challenge of the daemon, see "Signing in" of the protocol. */
+export interface SignIn {
+  browser: string;
+  nonce: string;
+  signature: string;
+}
+
+/** The client cannot sign in, and will not be able to without the user. */
+export class SignInError extends Error {}
+
 export interface SubscriptionContext {
   connect: (token: string, view: "full" | "meta" | undefined) => Connect;
-  token: () => string | Promise<string>;
+  /** A token, or the answer to a challenge. */
+  credential: () => string | SignIn | Promise<string | SignIn>;
   client: string;
   backoff: BackoffOptions;
   silence_ms_max: number;
@@ -60,7 +71,7 @@ export class Subscription implements AsyncIterable<Frame> {
   private silence_timer: ReturnType<typeof setTimeout> | undefined;
   private last_frame_ms = 0;
   private tries = 0;
-  private rejected_token: string | undefined;
+  private rejected: string | SignIn | undefined; // the credential
   private rejected_reason = "";
   private had_snapshot = false; // reconnects resume from here on
   private frame_is_replayed = false;
@@ -113,7 +124,7 @@ export class Subscription implements AsyncIterable<Frame> {
   /** Connects now instead of after the delay, and after `unauthorized` and `failed`. */
   retry(): void {
     if (["retrying", "unauthorized", "failed"].includes(this.current.state)) {
-      this.rejected_token = undefined;
+      this.rejected = undefined;
       this.backoff.reset();
       void this.open();
     }
@@ -151,28 +162,31 @@ export class Subscription implements AsyncIterable<Frame> {
     clearTimeout(this.retry_timer);
     if (this.queue?.isFull) return this.setState({ state: "paused" });
     this.setState({ state: "connecting" });
-    let what = "cannot read the token";
+    let what = "cannot authenticate";
     try {
-      const token = await this.context.token();
+      const credential = await this.context.credential();
       if (this.current.state !== "connecting" || this.socket) return;
-      if (token !== "" && token === this.rejected_token) return this.setState({ state: "unauthorized", reason: this.rejected_reason });
+      if (credential !== "" && credential === this.rejected) return this.setState({ state: "unauthorized", reason: this.rejected_reason });
       what = "cannot connect";
-      this.socket = this.connect(token);
+      this.socket = this.connect(credential);
     } catch (error) {
+      if (this.current.state === "connecting" && error instanceof SignInError) return this.setState({ state: "unauthorized", reason: error.message });
       if (this.current.state === "connecting") this.retryLater(0, `${what}: ${error instanceof Error ? error.message : String(error)}`);
       return;
     }
     this.watchSilence();
   }
 
-  private connect(token: string): Socket {
+  private connect(credential: string | SignIn): Socket {
     const { view } = this.options;
+    const token = typeof credential === "string" ? credential : "";
+    const proof = typeof credential === "string" ? { token } : { sign_in: credential };
     const socket: Socket = this.context.connect(token, view)({
       opened: () => {
-        if (!socket.authorized) this.send({ type: "hello", token, client: this.context.client, ...(view && { view }) });
+        if (!socket.authorized) this.send({ type: "hello", ...proof, client: this.context.client, ...(view && { view }) });
       },
       message: (text) => this.socket === socket && this.receive(JSON.parse(text) as Frame),
-      closed: (code, reason, status) => this.socket === socket && this.lost(code, reason, status, token),
+      closed: (code, reason, status) => this.socket === socket && this.lost(code, reason, status, credential),
     });
     return socket;
   }
@@ -208,14 +222,14 @@ export class Subscription implements AsyncIterable<Frame> {
     this.silence_timer = setTimeout(check, max);
   }
 
-  private lost(code: number, reason: string, status: number | undefined, token: string): void {
+  private lost(code: number, reason: string, status: number | undefined, credential: string | SignIn): void {
     this.forgetSocket();
     if (code === 4501 || status === 401) {
-      // The token may have been rotated since it was read: read it again, once.
-      const first = this.rejected_token === undefined;
-      this.rejected_token = token;
+      // The token may have been rotated since it was read, or the challenge have expired: try again, once.
+      const first = this.rejected === undefined;
+      this.rejected = credential;
       this.rejected_reason = reason || "the token is not valid";
-      if (first && token !== "") return void this.open();
+      if (first && credential !== "") return void this.open();
       return this.setState({ state: "unauthorized", reason: this.rejected_reason });
     }
     const permanent = [1002, 1007, 1009].includes(code) || (code >= 4500 && code < 5000) || status === 400 || status === 403;
@@ -279,7 +293,7 @@ export class Subscription implements AsyncIterable<Frame> {
 
   private subscribe(welcome: Welcome): void {
     const { filter, deliver, all, on_lag, since, history } = this.options;
-    this.rejected_token = undefined;
+    this.rejected = undefined;
     this.socket?.limitFrames?.(welcome.limits.outbound_bytes);
     const resumes = deliver !== "state" && (this.had_snapshot || this.received.size > 0 || history || since !== undefined);
     let request: ResumeRequest | undefined;

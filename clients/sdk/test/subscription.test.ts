@@ -143,7 +143,7 @@ test("a token function that throws or rejects is retried", async () => {
     await connection(1);
     assert.equal(tries, 3);
     const retries = states.flatMap((state) => (state.state === "retrying" ? [state.reason] : []));
-    assert.deepEqual(retries, Array.from({ length: 2 }, () => "cannot read the token: keyring locked"));
+    assert.deepEqual(retries, Array.from({ length: 2 }, () => "cannot authenticate: keyring locked"));
     earshot.close();
   }
 });
