@@ -1,6 +1,8 @@
 // State of the connection in one line, and what the user can do about it.
 import { laggedUntil, ready, retry, sessionConnection, connection, type PageState } from "./connection.js";
 import { wallClock } from "./format.js";
+import { SignInForm } from "./SignInForm.js";
+import { is_temporary } from "./signin.js";
 
 interface StatusText {
   text: string;
@@ -8,9 +10,12 @@ interface StatusText {
   help?: string;
   command?: string; // for a terminal
   retry?: boolean;
+  signs_in?: boolean; // a one-time code helps
 }
 
-const sign_in_help = "Run this in a terminal on the machine that earshot runs on, and open the link that it prints:";
+const sign_in_help = "Run this in a terminal on the machine that earshot runs on, and open the link that it prints, or paste it below. It is valid once, for a minute:";
+
+const signInText = (text: string, help = sign_in_help): StatusText => ({ text, kind: "trouble", help, command: "earshot open", signs_in: true });
 
 const texts: { [S in PageState["state"]]: (state: Extract<PageState, { state: S }>) => StatusText } = {
   connecting: () => ({ text: ready.value ? "Reconnecting…" : "Connecting…", kind: "wait" }),
@@ -22,9 +27,18 @@ const texts: { [S in PageState["state"]]: (state: Extract<PageState, { state: S 
     const reason = code === 1001 ? "The daemon was stopped." : tries < 2 ? "The connection was lost." : "The daemon does not respond.";
     return { text: `${reason} Retrying in ${seconds} s.`, kind: "trouble", help: "The sessions below may be out of date. If the daemon does not return:", command: "earshot doctor", retry: true };
   },
-  unauthorized: () => ({ text: "The token is no longer valid.", kind: "trouble", help: sign_in_help, command: "earshot open" }),
-  signed_out: () => ({ text: "Not signed in.", kind: "trouble", help: sign_in_help, command: "earshot open" }),
-  used: () => ({ text: "This link was already used, or is older than a minute.", kind: "trouble", help: sign_in_help, command: "earshot open" }),
+  unauthorized: () => signInText("This browser was signed out."),
+  refused: () => signInText("This browser was signed out."),
+  signed_out: () => signInText("Not signed in."),
+  code_used: () => signInText("This link was already used."),
+  code_expired: () => signInText("This link is older than a minute."),
+  code_unknown: () => signInText("This link is not of the daemon that runs now."),
+  code_malformed: () => signInText("This is not a link of earshot open."),
+  other_daemon: () => signInText("This is another daemon than the one that this browser signed in to.", `It has another state directory, or another program uses its port. If you know why, sign in anew. ${sign_in_help}`),
+  impostor: () => signInText("What answers here did not prove that it is the daemon that made this link.", "Nothing was stored. Check what listens on this port: earshot doctor. Then sign in again:"),
+  limit: () => signInText("Too many browsers are signed in.", "List them, and revoke those that are not needed: earshot browsers. Then sign in again:"),
+  wrong_origin: () => ({ text: "Browsers cannot sign in at this address.", kind: "trouble", help: "Open the page at the address that this prints:", command: "earshot open" }),
+  unsupported: () => ({ text: "This browser cannot sign in here.", kind: "trouble", help: "It has no WebCrypto, or not at this address. Use a current browser, and the address that this prints:", command: "earshot open" }),
   unreachable: () => ({ text: "The daemon did not respond.", kind: "trouble", help: "To diagnose the problem, run:", command: "earshot doctor" }),
   failed: ({ error }) => ({ text: `The daemon rejected the request: ${error.message}`, kind: "trouble", retry: true }),
   closed: () => ({ text: "Closed.", kind: "trouble" }),
@@ -35,7 +49,8 @@ function statusText(): StatusText {
   if (status.kind !== "live") return status;
   if (laggedUntil.value > wallClock.value) return { text: "Live. This page fell behind and skipped some events.", kind: "wait" };
   const session = sessionConnection.value;
-  return session && session.state !== "live" ? texts[session.state](session as never) : status;
+  if (session && session.state !== "live") return texts[session.state](session as never);
+  return is_temporary ? { ...status, text: "Live. Signed in for this tab only: another tab or a reload needs a new link." } : status;
 }
 
 /** One line. A component of its own, because it is rendered every second. */
@@ -45,12 +60,13 @@ export function ConnectionStatus() {
 }
 
 export function ConnectionHelp({ place }: { place: "advice" | "empty" }) {
-  const { help, command, retry: can_retry } = statusText();
+  const { help, command, retry: can_retry, signs_in } = statusText();
   if (!help && !can_retry) return null;
   return (
     <div id="help" class={place}>
       {help ? <p>{help}</p> : null}
       {command ? <pre><code>{command}</code></pre> : null}
+      {signs_in ? <SignInForm /> : null}
       {can_retry ? <button type="button" onClick={retry}>Try now</button> : null}
     </div>
   );

@@ -1,6 +1,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { SignOut } from "./SignInForm.js";
 
 /** A modal <dialog>: the browser keeps the focus inside and closes it on Esc. */
 export function Dialog(props: { title: string; small?: boolean; close: () => void; children: ComponentChildren }) {
@@ -40,6 +41,7 @@ export function HelpDialog() {
   return (
     <Dialog title="Keys" small close={() => (help_open.value = false)}>
       <dl class="keys">{shortcuts.map(([key, action]) => <><dt><kbd>{key}</kbd></dt><dd>{action}</dd></>)}</dl>
+      <SignOut />
     </Dialog>
   );
 }

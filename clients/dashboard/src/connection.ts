@@ -2,12 +2,13 @@
 import { batch, computed, signal } from "@preact/signals";
 import { Earshot, SessionStore, type ConnectionState, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
 import { stale } from "./format.js";
+import { HttpError, fetchJson } from "./http.js";
 import { sanitizingSocket } from "./sanitize.js";
+import { answerChallenge, forget, isRegistered, properAddress, register, type SignInProblem } from "./signin.js";
 
-export type PageState = ConnectionState | { state: "signed_out" | "used" | "unreachable" };
+export type PageState = ConnectionState | { state: SignInProblem };
 
 const lagged_notice_ms = 8_000;
-const token_key = "earshot page token"; // in sessionStorage: of this origin, deleted with the tab, and never sent by the browser itself
 
 export const connection = signal<PageState>({ state: "connecting" });
 export const ready = signal(false); // the first snapshot was complete
@@ -51,25 +52,9 @@ export function currentFrame(key: string): SessionFrame | undefined {
   return store.sessions.get(key)?.frame;
 }
 
-/** The page's token, and the daemon's instance that accepts it: another one may be another program on the same port. */
-interface PageToken {
-  token: string;
-  instance?: string; // known after the first connection
-}
-
-const storedToken = () => JSON.parse(sessionStorage.getItem(token_key) ?? "null") as PageToken | null;
-const storeToken = (token: PageToken) => sessionStorage.setItem(token_key, JSON.stringify(token));
-
-/** False if the token belongs to another instance. */
-function acceptInstance(instance: string): boolean {
-  const stored = storedToken();
-  if (stored?.instance === undefined) storeToken({ token: stored?.token ?? "", instance });
-  return stored?.instance === undefined || stored.instance === instance;
-}
-
 export const earshot = new Earshot({
   connect: () => sanitizingSocket(`${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/v1/ws`),
-  token: () => storedToken()?.token ?? "",
+  authorize: () => answerChallenge("hello"),
   client: "dashboard/0.1.0",
   backoff: { first_ms: 300 },
 });
@@ -78,13 +63,13 @@ export const earshot = new Earshot({
 export const visible = signal(document.visibilityState === "visible");
 document.addEventListener("visibilitychange", () => (visible.value = document.visibilityState === "visible"));
 
-/** Sends a request with the page's token. Returns the status of the response, 0 if there is none. */
+/** Sends a request as this browser. Returns the status of the response, 0 if there is none. */
 export async function post(path: string, body: object): Promise<number> {
   try {
-    const headers = { "Content-Type": "application/json", Authorization: `Bearer ${storedToken()?.token ?? ""}` };
-    return (await fetch(path, { method: "POST", headers, body: JSON.stringify(body) })).status;
-  } catch {
-    return 0;
+    await fetchJson(path, { method: "POST", body });
+    return 200;
+  } catch (error) {
+    return error instanceof HttpError ? error.status : 0;
   }
 }
 
@@ -108,19 +93,6 @@ function takeCode(): string | null {
   return code;
 }
 
-/** Exchanges the one-time code of `earshot open` for the token. */
-async function signIn(code: string): Promise<"signed_in" | "used" | "unreachable"> {
-  try {
-    const response = await fetch("/v1/token", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }) });
-    if (response.status === 401) return "used";
-    if (!response.ok) return "unreachable";
-    storeToken({ token: ((await response.json()) as { token: string }).token });
-    return "signed_in";
-  } catch {
-    return "unreachable";
-  }
-}
-
 let last_frame_ms = 0;
 
 /** While there is no connection, what is shown stays, marked with the time of the last frame. */
@@ -134,38 +106,55 @@ function setState(state: PageState) {
 
 let subscription: ReturnType<Earshot["subscribe"]> | undefined;
 
+/** The reason is a problem of this page's (signin.ts), or what the daemon closed the connection with. */
+function problemOf(reason: string): SignInProblem {
+  const own: SignInProblem[] = ["signed_out", "other_daemon", "unsupported"];
+  return own.find((problem) => problem === reason) ?? "refused";
+}
+
 function subscribe() {
+  if (subscription) return earshot.retry();
   subscription = earshot.watch({ deliver: "state" }, store, {
     frame: (frame) => {
       last_frame_ms = Date.now();
       if (frame.type === "welcome") {
         resumeCommands.value = frame.resume ?? {};
-        if (!acceptInstance(frame.instance)) return signOut("the daemon was restarted");
         daemonHost.value = frame.host;
       }
       if (frame.type === "lagged") laggedUntil.value = Date.now() + lagged_notice_ms;
     },
-    state: (state) => {
-      if (state.state === "unauthorized") sessionStorage.removeItem(token_key);
-      setState(state);
-    },
+    state: (state) => setState(state.state === "unauthorized" ? { state: problemOf(state.reason) } : state),
   }).subscription;
 }
 
-function signOut(reason: string) {
-  subscription?.close();
-  subscription = undefined;
-  sessionStorage.removeItem(token_key);
-  setState({ state: "unauthorized", reason });
+// The other tabs of this browser sign in and out together with this one.
+const other_tabs = new BroadcastChannel("earshot sign-in");
+other_tabs.onmessage = ({ data }) => (data === "signed out" ? location.reload() : subscribe());
+
+/** Signs in with a one-time code, or a link that contains one. */
+export async function signIn(code: string): Promise<void> {
+  setState({ state: "connecting" });
+  const result = await register(code);
+  if (result !== "signed_in") return setState({ state: result });
+  subscribe();
+  other_tabs.postMessage("signed in");
+}
+
+/** Signs this browser out, in all of its tabs. */
+export async function signOut(): Promise<void> {
+  await forget((browser) => fetchJson("/v1/browsers/revoke", { body: { browser } }));
+  other_tabs.postMessage("signed out");
+  location.reload(); // and what the page showed is gone
 }
 
 /** Signs in with the address's code, if it has one, and subscribes. */
 export async function connect() {
+  const proper = await properAddress();
+  if (proper) return location.replace(proper);
   const code = takeCode();
-  const result = code ? await signIn(code) : "signed_in";
-  if (result !== "signed_in") connection.value = { state: result };
-  else if (!storedToken()) connection.value = { state: "signed_out" };
-  else subscribe();
+  if (code) return signIn(code);
+  if (await isRegistered()) subscribe();
+  else setState({ state: "signed_out" });
 }
 
 export const retry = () => (subscription ? subscription.retry() : void connect());

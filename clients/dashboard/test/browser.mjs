@@ -18,27 +18,37 @@ const code_ms = 60_000; // how long a one-time code is valid
 export const launch = () => chromium.launch({ executablePath, headless: true, args: [...flags, ...injected_flags], timeout: timeout_ms });
 
 /** Sends a request to the daemon's Unix socket. Returns status and body. */
-export function post(daemon, path) {
+export function post(daemon, path, json, method = "POST") {
   return new Promise((resolve, reject) => {
-    const sent = request({ socketPath: join(daemon.home, "run/earshot/sock"), path, method: "POST", headers: { Host: "localhost" } }, (response) => {
+    const sent = request({ socketPath: join(daemon.home, "run/earshot/sock"), path, method, headers: { Host: "localhost" } }, (response) => {
       let body = "";
       response.on("data", (chunk) => (body += chunk));
       response.on("end", () => resolve({ status: response.statusCode, body }));
     });
     sent.on("error", reject);
-    sent.end();
+    sent.end(json === undefined ? undefined : JSON.stringify(json));
   });
 }
 
 /** Returns the URL that `earshot open` would print. */
 export const signInUrl = async (daemon) => JSON.parse((await post(daemon, "/v1/codes")).body).url;
 
+/** The browsers that are signed in. */
+export const browsersOf = async (daemon) => JSON.parse((await post(daemon, "/v1/browsers", undefined, "GET")).body).browsers;
+
+/** A browser with the profile in this directory, as a user starts it. */
+export async function launchProfile(directory) {
+  const context = await chromium.launchPersistentContext(directory, { executablePath, headless: true, args: [...flags, ...injected_flags], timeout: timeout_ms });
+  context.setDefaultTimeout(timeout_ms);
+  return context;
+}
+
 /** Opens the page with a one-time code, and with another one if the machine was too slow for the first. Returns the URL. */
 export async function signIn(page, daemon, errors = []) {
   for (let tries = 1; ; tries++) {
     const created_ms = Date.now();
     const url = await signInUrl(daemon);
-    const [exchange] = await Promise.all([page.waitForRequest("**/v1/token"), page.goto(url)]);
+    const [exchange] = await Promise.all([page.waitForRequest("**/v1/browsers/register"), page.goto(url)]);
     const response = await exchange.response();
     if (response?.status() === 401 && Date.now() - created_ms > code_ms) continue;
     if (tries > 1) errors.length = 0; // the refusals

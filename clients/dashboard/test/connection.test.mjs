@@ -42,7 +42,7 @@ function recordStates(page) {
 }
 
 withBrowser("connection and notifications", (env) => {
-  test("while the daemon is stopped the page shows a countdown; another instance requires a new sign-in", async () => {
+  test("while the daemon is stopped the page shows a countdown; then it connects without a new sign-in", async () => {
     const transcript = new Transcript(env.daemon.root);
     transcript.append(transcript.prompt("before"));
     await env.daemon.start();
@@ -61,23 +61,23 @@ withBrowser("connection and notifications", (env) => {
     await env.daemon.start();
     const try_now = page.getByRole("button", { name: "Try now" });
     if (await try_now.isVisible()) await try_now.click({ timeout: 1000 }).catch(() => {}); // it may have reconnected already
-    await env.waitForState(page, "The token is no longer valid.");
-    assert.equal(await page.evaluate(() => sessionStorage.length), 0);
-    await signIn(page, env.daemon);
     await env.waitForState(page, "Live.");
     await page.locator("#sessions .title", { hasText: "created meanwhile" }).waitFor();
   });
 
   // Fault 87.
-  test("a lost connection is replaced; the token is forgotten if another instance answers", async () => {
+  test("a lost connection is replaced, each time with the answer to a new challenge", async () => {
     await env.daemon.start();
     const sockets = [];
-    let instance; // of the welcome frame, if replaced
+    const hellos = [];
     const { page } = await env.openPage({}, undefined, (fresh) => fresh.routeWebSocket(/\/v1\/ws/, (socket) => {
       sockets.push(socket);
       const server = socket.connectToServer();
-      server.onMessage((text) => socket.send(instance ? text.replace(/"instance":"[^"]*"/, `"instance":"${instance}"`) : text));
-      socket.onMessage((text) => server.send(text));
+      server.onMessage((text) => socket.send(text));
+      socket.onMessage((text) => {
+        if (JSON.parse(text).type === "hello") hellos.push(JSON.parse(text));
+        server.send(text);
+      });
     }));
     await env.waitForState(page, "Live.");
     await recordStates(page);
@@ -85,13 +85,9 @@ withBrowser("connection and notifications", (env) => {
     await page.waitForFunction(() => window.states.some((text) => text.startsWith("The connection was lost.")));
     await env.waitForState(page, "Live.");
     assert.equal(sockets.length, 2);
-    instance = "ffffffffffffffff";
-    await sockets[1].close({ code: 4408 });
-    await env.waitForState(page, "The token is no longer valid.");
-    assert.equal(await page.evaluate(() => sessionStorage.length), 0);
-    assert.equal(sockets.length, 3);
-    await page.reload();
-    await env.waitForState(page, "Not signed in");
+    assert.deepEqual(hellos.map((hello) => Object.keys(hello)), Array.from({ length: 2 }, () => ["type", "sign_in", "client"]));
+    assert.equal(hellos[0].sign_in.browser, hellos[1].sign_in.browser);
+    assert.notEqual(hellos[0].sign_in.nonce, hellos[1].sign_in.nonce);
   });
 
   test("the page's header is rendered before the daemon answers", async () => {
@@ -103,7 +99,7 @@ withBrowser("connection and notifications", (env) => {
     await page.locator("dialog .keys").waitFor();
   });
 
-  test("without a token, with a used link and after a token rotation the page explains how to sign in", async () => {
+  test("without a sign-in, with a used link and after a token rotation the page explains how to sign in", async () => {
     await env.daemon.start();
     const { page } = await env.openPage({}, `http://127.0.0.1:${env.daemon.port}/`);
     await env.waitForState(page, "Not signed in");
@@ -115,16 +111,15 @@ withBrowser("connection and notifications", (env) => {
     await second.page.locator("#help code", { hasText: "earshot open" }).waitFor();
     assert.equal(new URL(second.page.url()).hash, "");
     assert.equal((await post(env.daemon, "/v1/token/rotate")).status, 200);
-    await env.waitForState(first.page, "The token is no longer valid.");
+    await env.waitForState(first.page, "This browser was signed out.");
     await first.page.locator("#help code", { hasText: "earshot open" }).waitFor();
-    assert.equal(await first.page.evaluate(() => sessionStorage.length), 0);
     await signIn(first.page, env.daemon);
     await env.waitForState(first.page, "Live.");
   });
 
   test("a code that cannot be exchanged because the daemon does not respond is not reported as used", async () => {
     await env.daemon.start();
-    const { page } = await env.openPage({}, undefined, (fresh) => fresh.route("**/v1/token", (route) => route.abort()));
+    const { page } = await env.openPage({}, undefined, (fresh) => fresh.route("**/v1/browsers/register", (route) => route.abort()));
     await env.waitForState(page, "The daemon did not respond.");
     await page.locator("#help code", { hasText: "earshot doctor" }).waitFor();
   });
