@@ -358,15 +358,44 @@ Run add_usage(CLI::App& app) {
 
 const CommandText<OpenOptions> open_text = {
     {{"--print", &OpenOptions::print, "only print the address"}},
-    R"(The address contains a code instead of the token: it is valid once, for a minute. Without a display it is
-only printed: open it in a browser on this machine, or on one that forwards the port
-(ssh -L 7717:127.0.0.1:7717 HOST).
+    R"(The address contains a one-time code (60 s) that signs the browser in; from then on a bookmark of the page
+suffices: see `earshot browsers`. Without a display the address is only printed: open it in a browser on this
+machine, or on one that forwards the port (ssh -L 7717:127.0.0.1:7717 HOST).
 
 Exit codes: 0 success; 1 no daemon; 2 usage error.)"};
 Run add_open(CLI::App& command) { return define_command(command, open_text, open_command); }
 
+const CommandText<BrowsersOptions> browsers_text = {
+    {{"--all", &BrowsersOptions::all, "with revoke: all of them"},
+     {"--json", &BrowsersOptions::json, "print the list as JSON"}},
+    R"(`earshot open` signs a browser in; it stays signed in, also after a restart of the daemon, until it is revoked
+here or on its page, or `earshot token --rotate` creates a new token. A browser that is revoked is disconnected at
+once. At a hub users list and revoke their own browsers.
+
+Examples:
+  earshot browsers
+  earshot browsers revoke 1f6c
+  earshot browsers revoke --all
+
+Exit codes: 0 success; 1 no daemon, or no such browser; 2 usage error.)"};
+Run add_browsers(CLI::App& app) {
+  return define_command<BrowsersOptions>(
+      app, browsers_text, browsers_command, [](CLI::App& command, BrowsersOptions& options) {
+        command.add_option("ACTION", options.action, "revoke: sign a browser out")
+            ->type_name("revoke")
+            ->check(CLI::Validator(
+                [](const std::string& word) {
+                  return word == "revoke" ? std::string() : word + " is not an action: write revoke";
+                },
+                ""));
+        command.add_option("BROWSER", options.browser, "its id, or the beginning of it")
+            ->type_name("BROWSER");
+      });
+}
+
 const CommandText<TokenOptions> token_text = {
-    {{"--rotate", &TokenOptions::rotate, "create a new token; clients with the old one are disconnected"}},
+    {{"--rotate", &TokenOptions::rotate,
+      "create a new token; clients with the old one are disconnected, and browsers signed out"}},
     R"text(A program that has the token can read everything that you and your agents write on this machine. The
 commands of earshot do not need it: they use the Unix socket.
 
@@ -416,6 +445,7 @@ constexpr Entry entries[] = {
     {"replay", "print the events of transcripts; needs no daemon", add_replay},
     {"usage", "show how many tokens were used and what they cost; needs no daemon", add_usage},
     {"open", "open the dashboard in a browser, signed in", add_open},
+    {"browsers", "list the browsers that are signed in, or sign them out", add_browsers},
     {"token", "print the token that other programs need to connect through TCP", add_token},
     {"doctor", "find problems and explain how to solve them", add_doctor},
     {"completions", "print the completion script of a shell", add_completions},

@@ -106,6 +106,16 @@ struct OpenOptions {
 };
 int open_command(const OpenOptions& options, const DaemonAddresses& addresses);
 
+struct BrowsersOptions {
+  std::string action;   // empty: list them; or `revoke`
+  std::string browser;  // to revoke: its id, or the beginning of only one
+  ConnectOptions daemon;
+  ColourMode colour = ColourMode::automatic;
+  bool all = false;
+  bool json = false;
+};
+int browsers_command(const BrowsersOptions& options, const DaemonAddresses& addresses);
+
 struct TokenOptions {
   ConnectOptions daemon;
   bool rotate = false;
