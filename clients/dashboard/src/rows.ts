@@ -1,6 +1,6 @@
 // What the overview shows: the waiting sessions, then groups of rows, then those that ended or went quiet. What the order depends on is kept for each session, so that
 // a change of one of thousands is cheap, and the list is only sorted again when it changed.
-import { computed } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import { accountLimits, isOffline, type AccountLimit, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
 import { daemonHost, sessions, visible } from "./connection.js";
 import { ms, now, programName, wallClock } from "./format.js";
@@ -146,13 +146,25 @@ export const unseenCount = computed(() => unseen.value.filter(({ frame }) => isC
 /** By phase, or `unseen`. */
 const hasState = ({ frame, phase }: Entry) => !onlyState.value || onlyState.value === phase || (onlyState.value === "unseen" && frame.unseen === true);
 
+const many = 1_000; // sessions; above it sums, hosts and limits are up to a second old
+const settle_ms = 1_000;
+const settled = signal<SessionState[]>([]);
+let settling = 0;
+effect(() => {
+  if (sessions.value.length <= many || settled.peek().length === 0) settled.value = sessions.value;
+  else settling ||= window.setTimeout(() => {
+    settling = 0;
+    settled.value = sessions.peek();
+  }, settle_ms);
+});
+
 export interface Today { sessions: number; began_earlier: number; cost_usd: number; is_estimated: boolean; without_cost: number; tokens: number; output: number }
 
 /** What the sessions that were active since midnight used: all of them, their part before midnight included. */
 export const today = computed<Today>(() => {
   const midnight = new Date(minute.value * 60_000).setHours(0, 0, 0, 0);
   const sum: Today = { sessions: 0, began_earlier: 0, cost_usd: 0, is_estimated: false, without_cost: 0, tokens: 0, output: 0 };
-  for (const { frame } of classified.value.all) {
+  for (const { frame } of settled.value) {
     const { usage, times, status, clock_offset_ms = 0 } = frame;
     const active = ms(frame.last_activity);
     if (active === undefined || active + clock_offset_ms < midnight || !isChosen(frame)) continue;
@@ -184,7 +196,7 @@ export const hosts = computed<Map<string, Host>>((() => {
   };
   return () => {
     const found = new Map<string, Host>();
-    for (const { frame } of sessions.value) {
+    for (const { frame } of settled.value) {
       let host = found.get(frame.host);
       if (!host) found.set(frame.host, (host = { name: frame.host, offline: false, last_online: undefined }));
       if (isOffline(frame)) Object.assign(host, { offline: true, last_online: frame.status.since ?? host.last_online });
@@ -199,19 +211,19 @@ export const isTeam = computed(() => hosts.value.size > 1 || [...hosts.value.key
 /** The number of sessions of each agent program, by name. */
 export const programs = computed(() => {
   const counted = new Map<string, number>();
-  for (const { frame } of sessions.value) if (frame.program) counted.set(frame.program, (counted.get(frame.program) ?? 0) + 1);
+  for (const { frame } of settled.value) if (frame.program) counted.set(frame.program, (counted.get(frame.program) ?? 0) + 1);
   return new Map([...counted].sort(([a], [b]) => (a < b ? -1 : 1)));
 });
 
 /** True if not all sessions are Claude Code's: each session then shows its program. */
 export const showsPrograms = computed(() => [...programs.value.keys()].some((program) => program !== "claude-code"));
 
-function* chosenFrames(all: Entry[]) {
+function* chosenFrames(all: SessionState[]) {
   for (const { frame } of all) if (isChosen(frame) && frame.limits) yield frame;
 }
 
 /** The limits of the accounts whose sessions are shown. */
-export const limits = computed<AccountLimit[]>(() => accountLimits(chosenFrames(classified.value.all), Math.max(minute.value * 60_000, now.peek())));
+export const limits = computed<AccountLimit[]>(() => accountLimits(chosenFrames(settled.value), Math.max(minute.value * 60_000, now.peek())));
 
 /** The most important first: finished and not seen, working, done, … */
 const need = ({ phase, frame }: Entry) => (frame.unseen ? 0 : 1 + phases.indexOf(phase));

@@ -289,13 +289,12 @@ export function exampleSessions(root) {
   return { long, processes };
 }
 
-/** Waits until the overview shows all of them, each completely: two cards, five rows, and the line of the four quiet ones. */
+/** Waits until the overview shows all of them, each completely: two cards, then five rows in three groups and the line of the four quiet ones. */
 export async function waitForExamples(page) {
   await page.waitForFunction(() => {
-    const count = (css) => document.querySelectorAll(`#sessions .row${css}`).length;
-    return count("") === 7 && count("[data-phase=waiting]") === 2 && count("[data-phase=working]") === 3;
+    const figure = (state) => document.querySelector(`.figure[data-state=${state}] b`)?.textContent;
+    return document.querySelectorAll(".card").length === 2 && document.querySelector("#rows li")?.ariaSetSize === "9" && figure("waiting") === "2" && figure("working") === "3";
   });
   for (const text of ["Which source should the tide table use?", "make soak"]) await page.locator("#sessions .card .asked", { hasText: text }).waitFor();
-  await page.locator("#sessions .row .tool", { hasText: "npx playwright test" }).waitFor();
-  await page.locator(".quiet-line", { hasText: "4 ended or quiet" }).waitFor();
+  await page.locator("#rows .row .tool", { hasText: "npx playwright test" }).waitFor();
 }

@@ -23,6 +23,7 @@ export async function visitViews(browser, daemon, sessions, options, capture) {
     await signIn(page, daemon, errors);
     await waitForExamples(page);
     await capture("overview", page);
+    await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight)); // on a phone the rows are below the cards
     await page.locator("#rows .row", { hasText: "Upgrade the staging" }).getByRole("button", { name: "Details" }).click();
     await page.waitForFunction(() => document.querySelector(".spark .line")?.getAttribute("d").split("L").length > 4); // context history
     await page.locator(".quiet-line").click();
