@@ -17,7 +17,7 @@ from support.transcripts import Registry, Session
 class Requests(HttpCase):
     def test_each_path_requires_its_authentication(self):
         daemon = self.start()
-        for path in ("/", "/app.js", "/style.css", "/healthz"):
+        for path in ("/", "/app.js", "/style.css", "/icon.svg", "/icon.svg?count=12", "/healthz"):
             self.assertEqual(curl(daemon, path, token=False)[0], 200, path)
         for path in ("/metrics", "/v1/health", "/v1/sessions", "/v1/events"):
             status, headers, _ = curl(daemon, path, token=False)
@@ -59,7 +59,7 @@ class Requests(HttpCase):
         session = self.held_open(Session(self.root))
         session.prompt("one")
         self.wait_session(daemon, session)
-        for path in ("/", "/app.js", "/v1/sessions"):
+        for path in ("/", "/app.js", "/icon.svg", "/v1/sessions"):
             etag = curl(daemon, path)[1]["etag"]
             status, headers, body = curl(daemon, path, "-H", f'If-None-Match: "x", W/{etag}')
             self.assertEqual((status, body, headers["etag"]), (304, b"", etag), path)

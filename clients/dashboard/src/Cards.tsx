@@ -59,7 +59,7 @@ function Actions({ session }: { session: SessionState }) {
   const command = resumeCommand(frame);
   return (
     <div class="actions">
-      {command ? <button type="button" data-action="resume" class="primary" title={command} onClick={() => void copy(frame, "resume")}>{label("resume", "Copy resume command")}</button> : null}
+      {command ? <button type="button" data-action="resume" class="primary" title={command} aria-label={label("resume", "Copy resume command")} onClick={() => void copy(frame, "resume")}>{label("resume", "Copy resume")}</button> : null}
       {pathOf(frame) ? <button type="button" data-action="path" title={pathOf(frame)} onClick={() => void copy(frame, "path")}>{label("path", "Copy path")}</button> : null}
       <a class="button" href={address(target)} onClick={follow(target)}>Open</a>
       <span class="snooze" ref={choices}>

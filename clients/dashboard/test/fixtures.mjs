@@ -289,6 +289,24 @@ export function exampleSessions(root) {
   return { long, processes };
 }
 
+/**
+ * Sessions for pictures: those of exampleSessions() and otherPrograms(), a plan that waits for approval, and one that finishes unseen once the daemon
+ * runs. `finish` finishes it; `args` are the daemon's.
+ */
+export function pictureSessions(root) {
+  const { processes, long } = exampleSessions(root);
+  processes[0].setStatus("waiting", "permission prompt", Date.now() - 74_000);
+  const { args } = otherPrograms(dirname(root));
+  const infra = "/home/ada/infra";
+  const plan = new ScriptedSession(root, infra).at(16).setContext(38_000).addPrompt("Move the certificates to the new authority before Friday.");
+  plan.setTodos(["List what is issued", "completed"], ["Plan the order", "in_progress"], ["Renew", "pending"]).runTool("Bash", { command: "step ca list --format json" }, 9, "14 certificates");
+  plan.at(5.6).setContext(171_000).startTool("ExitPlanMode", { plan: "1. Issue the 14 leaf certificates beside the old ones\n2. Switch quay.example, watch it for an hour\n3. Switch the other 13, buoys last\n4. Revoke the old ones on Thursday, with a way back until Sunday" });
+  const late = new ScriptedSession(root, "/home/ada/lighthouse-api").at(8).setContext(26_000).addPrompt("Translate the keeper's log into French, and keep the units.");
+  late.runTool("Read", { file_path: "/home/ada/lighthouse-api/log/2026-03.md" }, 4, "# March");
+  const finish = () => late.at(0).setContext(47_000).finishTurn("Translated 31 days; distances stay in nautical miles, and the two jokes are footnotes.");
+  return { processes, long, args, finish };
+}
+
 /** Waits until the overview shows all of them, each completely: two cards, then five rows in three groups and the line of the four quiet ones. */
 export async function waitForExamples(page) {
   await page.waitForFunction(() => {

@@ -1,13 +1,13 @@
 #!/usr/bin/env node
 // usage: node test/screenshots.mjs DIRECTORY: screenshots of each view, light and dark, on a desktop and on a phone.
-//        node test/screenshots.mjs --readme:  screenshot.png next to package.json.
+//        node test/screenshots.mjs --readme:  screenshot.png and screenshot-dark.png next to package.json, which the READMEs show.
 // Requires a daemon (EARSHOT_BUILD) and a compiled clients/sdk, as the tests do.
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { TestDaemon } from "../../sdk/dist/test/harness.js";
 import { launch, openTab, signIn } from "./browser.mjs";
-import { exampleSessions, waitForExamples, writeModels } from "./fixtures.mjs";
+import { exampleSessions, pictureSessions, waitForExamples, writeModels } from "./fixtures.mjs";
 import { richSession } from "./session_fixture.mjs";
 
 export const screens = {
@@ -105,21 +105,39 @@ export async function visitEmptyStates(browser, options, capture) {
   }
 }
 
-async function main(target) {
-  const browser = await launch();
+/** The overview with sessions that show most of it, light and dark. */
+async function savePictures(browser, folder) {
+  const daemon = new TestDaemon();
+  const sessions = pictureSessions(daemon.root);
+  try {
+    await daemon.start(...sessions.args);
+    const url = `http://127.0.0.1:${daemon.port}/`;
+    for (const [colorScheme, name] of [["light", "screenshot.png"], ["dark", "screenshot-dark.png"]]) {
+      const { context, page, errors } = await openTab(browser, { viewport: { width: 1280, height: 820 }, deviceScaleFactor: 1.5, colorScheme, locale: "en-GB" });
+      await signIn(page, daemon, errors);
+      await page.locator(".card").nth(2).waitFor();
+      if (colorScheme === "light") sessions.finish(); // its mark stays: the overview is not where it is seen
+      await page.locator("#rows .row[data-unseen]").waitFor();
+      await page.waitForFunction(() => document.querySelectorAll(".card .asked").length === 3 && document.querySelectorAll("#rows .row[data-phase=working]").length === 4);
+      await page.screenshot({ path: join(folder, name) });
+      await context.close();
+      if (errors.length > 0) throw new Error(`${url}: ${errors.join("; ")}`);
+    }
+  } finally {
+    for (const process of sessions.processes) process.stop();
+    await daemon.remove();
+  }
+}
+
+async function saveScreenshots(browser, folder) {
   const daemon = new TestDaemon();
   const sessions = exampleSessions(daemon.root);
   try {
     await daemon.start();
-    if (target === "--readme") {
-      const path = join(dirname(fileURLToPath(import.meta.url)), "../screenshot.png");
-      await visitViews(browser, daemon, sessions, { viewport: { width: 1200, height: 756 }, colorScheme: "light" }, async (name, page) => name === "overview" && void (await page.screenshot({ path })));
-      return;
-    }
-    mkdirSync(target, { recursive: true });
+    mkdirSync(folder, { recursive: true });
     for (const [screen, size] of Object.entries(screens)) {
       for (const colorScheme of color_schemes) {
-        const capture = (name, page) => page.screenshot({ path: join(target, `${name}-${colorScheme}-${screen}.png`) });
+        const capture = (name, page) => page.screenshot({ path: join(folder, `${name}-${colorScheme}-${screen}.png`) });
         await visitViews(browser, daemon, sessions, { ...size, colorScheme }, capture);
         await visitSession(browser, { ...size, colorScheme }, capture);
         await visitEmptyStates(browser, { ...size, colorScheme }, capture);
@@ -127,8 +145,17 @@ async function main(target) {
     }
   } finally {
     for (const process of sessions.processes) process.stop();
-    await browser.close();
     await daemon.remove();
+  }
+}
+
+async function main(target) {
+  const browser = await launch();
+  try {
+    if (target === "--readme") await savePictures(browser, join(dirname(fileURLToPath(import.meta.url)), ".."));
+    else await saveScreenshots(browser, target);
+  } finally {
+    await browser.close();
   }
 }
 
