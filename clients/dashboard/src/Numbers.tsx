@@ -1,7 +1,7 @@
 // How full the context is, what a session has cost, and how long it waited for the user: for the rows of the overview and for the session page.
 import type { ComponentChildren } from "preact";
 import { sessionTimes, type AccountLimit, type SessionFrame } from "../../sdk/src/index.js";
-import { contextShare, cost, duration, isHigh, now, running, span, tokens } from "./format.js";
+import { contextShare, cost, isHigh, now, running, span, tokens } from "./format.js";
 import { LimitList } from "./SessionParts.js";
 
 type Usage = SessionFrame["usage"];
@@ -76,7 +76,7 @@ function TimeGauges({ frame }: { frame: SessionFrame }) {
   const times = sessionTimes(frame, now.value);
   if (!times) return null;
   const { turn } = times;
-  const ofTurn = (time_ms: number | undefined) => (frame.turn.number > 1 && time_ms ? `${frame.turn.open ? "this" : "last"} turn ${duration(time_ms)}` : undefined);
+  const ofTurn = (time_ms: number | undefined) => (frame.turn.number > 1 && time_ms ? `${frame.turn.open ? "this" : "last"} turn ${running(time_ms)}` : undefined);
   return (
     <>
       <Gauge kind="waited" name="Waited for you" present={frame.status.state === "waiting"} note={ofTurn(turn?.waited_ms)}>{running(times.waited_ms)}</Gauge>

@@ -65,7 +65,7 @@ function Details({ frame, session }: { frame: SessionFrame; session: SessionStat
       <dl>{facts.map(([name, text, title]) => (text ? <div><dt>{name}</dt><dd title={title || undefined}>{text}</dd></div> : null))}</dl>
       <ContextSparkline sizes={session.context.list()} window={context_window} />
       <RowTimes frame={frame} />
-      {prompt && prompt !== titleOf(frame) ? <p><b>Prompt</b> {prompt.replaceAll(/\s+/g, " ")}</p> : null}
+      {prompt ? <p><b>Prompt</b> {prompt.replaceAll(/\s+/g, " ")}</p> : null}
     </div>
   );
 }
