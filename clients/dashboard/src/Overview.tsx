@@ -4,7 +4,8 @@ import { copy } from "./actions.js";
 import { Cards } from "./Cards.js";
 import { connection, lastFrameAt, ready, sessions } from "./connection.js";
 import { ConnectionHelp } from "./ConnectionStatus.js";
-import { clock, stale } from "./format.js";
+import type { SessionState } from "../../sdk/src/index.js";
+import { clock, cost, plural, stale } from "./format.js";
 import { onMoveFocus, onRowAction } from "./keyboard.js";
 import { address, follow, go, grouping, onlyHost, onlyProgram, onlyProject, onlyState, query, sorting } from "./route.js";
 import { cards, hosts, matches, nameOf, rows, snoozed, type Row } from "./rows.js";
@@ -60,11 +61,26 @@ function HostName({ name }: { name: string }) {
   );
 }
 
+/** How many of the group's rows work, and what they cost as far as it is known. */
+function Sums({ members }: { members: readonly SessionState[] }) {
+  if (members.length < 2) return null;
+  let working = 0, usd = 0, unknown = 0, estimated = false;
+  for (const { frame } of members) {
+    if (frame.status.state === "working") working++;
+    if (frame.usage.cost_usd === undefined) unknown++;
+    else usd += frame.usage.cost_usd;
+    estimated ||= (frame.usage.cost_source ?? "recorded") !== "recorded";
+  }
+  const price = unknown === members.length ? "" : `${estimated && usd >= 0.01 ? "~" : ""}${cost(usd)}`;
+  const title = `${plural(members.length, "session")}, from their beginning${unknown > 0 ? `; ${unknown} without a known cost` : ""}`;
+  return <span class="sums" title={title}>{[working > 0 && `${working.toLocaleString()} working`, price && `${price}${unknown > 0 ? " known" : ""} for these ${members.length.toLocaleString()}`].filter(Boolean).join(" · ")}</span>;
+}
+
 function Group({ row }: { row: Row & { kind: "group" } }) {
   const offline = row.host !== undefined && hosts.value.get(row.host)?.offline;
   return (
     <div class="group" data-offline={offline ? "" : undefined}>
-      <h2>{row.host ? <HostName name={row.host} /> : row.project ? <Project path={row.project} /> : row.title}</h2> <span class="count">{row.count.toLocaleString()}</span>
+      <h2>{row.host ? <HostName name={row.host} /> : row.project ? <Project path={row.project} /> : row.title}</h2> <span class="count">{row.count.toLocaleString()}</span> <Sums members={row.members} />
     </div>
   );
 }

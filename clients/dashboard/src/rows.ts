@@ -36,7 +36,7 @@ interface Entry {
 }
 
 export type Row =
-  | { kind: "group"; key: string; title: string; project?: string; host?: string; count: number }
+  | { kind: "group"; key: string; title: string; project?: string; host?: string; count: number; members: readonly SessionState[] }
   | { kind: "session"; key: string; session: SessionState; phase: Phase; show_project: boolean; show_host: boolean }
   | { kind: "quiet"; key: string; count: number; open: boolean };
 
@@ -259,7 +259,7 @@ function appendGroups(out: Row[], chosen: Entry[], suffix: string) {
   for (const [key, list] of all) {
     if (by !== "none") {
       const title = by === "program" ? programName(key) || "unknown program" : key || "unknown project";
-      out.push({ kind: "group", key: `${by} ${key}${suffix}`, title, count: list.length, ...(by === "project" && { project: key }), ...(by === "host" && { host: key }) });
+      out.push({ kind: "group", key: `${by} ${key}${suffix}`, title, count: list.length, members: list.map(({ session }) => session), ...(by === "project" && { project: key }), ...(by === "host" && { host: key }) });
     }
     for (const { session, phase } of list) out.push({ kind: "session", key: session.key, session, phase, show_project: by !== "project", show_host: by !== "host" });
   }
@@ -291,7 +291,7 @@ const layout = computed<View & { structure: string }>((() => {
     const quiet = folds ? others.filter(isQuiet) : [];
     const rows: Row[] = [];
     const more = waiting_entries.slice(cards_max);
-    if (more.length > 0) rows.push({ kind: "group", key: "more", title: "More that need you", count: more.length });
+    if (more.length > 0) rows.push({ kind: "group", key: "more", title: "More that need you", count: more.length, members: [] });
     for (const { session, phase } of more) rows.push({ kind: "session", key: session.key, session, phase, show_project: true, show_host: true });
     appendGroups(rows, active, "");
     if (quiet.length > 0) {

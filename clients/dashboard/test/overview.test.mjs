@@ -141,6 +141,7 @@ withBrowser("waiting sessions", (env) => {
     await other.close();
     await page.clock.fastForward(61 * minute_ms);
     await waitForCount(page, ".card", 2);
+    await page.locator("[aria-live=polite]", { hasText: /^Fix the lamp needs you: .*2 sessions need you$/ }).waitFor({ state: "attached" }); // announced again
     await title("(2) earshot");
 
     await card(page, "Fix the lamp").locator(".title").focus(); // by keyboard

@@ -67,6 +67,7 @@ withBrowser("the page", (env) => {
     await waitForExamples(page);
     const cards = page.locator("#sessions .card");
     assert.deepEqual(await page.locator(".group h2").allTextContents(), ["Needs you", "/home/ada/harbour-web", "/home/ada/infra", "/home/ada/lighthouse-api"]);
+    assert.match(await page.locator(".group .sums").first().innerText(), /^1 working · ~\$\d\.\d\d for these 2$/);
     assert.equal(await page.locator("#host, .host, .offline").count(), 0); // only with several hosts
     // The longest wait is first.
     assert.deepEqual(await cards.locator(".status").allTextContents(), ["Question", "Permission"]);
