@@ -1,5 +1,5 @@
 // The line of figures above the overview: how many sessions need the user, work, and finished unseen; what they used; how full the limits are.
-import { cost, plural } from "./format.js";
+import { cost, plural, stale } from "./format.js";
 import { tokens } from "./quantities.js";
 import { go, onlyState } from "./route.js";
 import { counts, limits, phaseLabels, snoozed, today, unseenCount, type Phase } from "./rows.js";
@@ -37,7 +37,7 @@ export function Summary() {
   const counted = counts.value;
   const away = snoozed.value.length;
   return (
-    <div class="summary">
+    <div class="summary" data-stale={stale.value ? "" : undefined}>
       <div class="figures" role="group" aria-label="Show only">
         <Figure state="waiting" count={counted.waiting} label={counted.waiting === 1 ? "needs you" : "need you"} note={away > 0 ? `+${away} snoozed` : undefined} />
         <Figure state="working" count={counted.working} label="working" />

@@ -35,7 +35,9 @@ addEventListener("storage", (event) => event.key === key && (snoozes.value = loa
 
 function save(next: Map<string, Snooze>) {
   snoozes.value = next;
-  localStorage.setItem(key, JSON.stringify([...next.values()].slice(-snoozed_max)));
+  try {
+    localStorage.setItem(key, JSON.stringify([...next.values()].slice(-snoozed_max)));
+  } catch { /* storage is full or forbidden: the snooze ends with the tab */ }
 }
 
 export function snooze({ key: session, frame }: SessionState, minutes: number | null) {

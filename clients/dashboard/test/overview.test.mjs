@@ -221,6 +221,7 @@ withBrowser("waiting sessions", (env) => {
     deaf = true;
     await page.clock.runFor(76_000);
     await page.locator(".overview[data-stale]").waitFor();
+    await page.locator(".summary[data-stale]").waitFor();
     await page.locator(".stale-note", { hasText: /^Not live: as of \d.*\. Times stand still\.$/ }).waitFor();
     const age = await page.locator(".card .age time").textContent();
     await page.clock.runFor(3_000);
