@@ -208,8 +208,9 @@ withBrowser("load", (env) => {
     const idle = (idleTime() - idle_before) / (took * cpus().length);
     t.diagnostic(`${long.length} tasks of more than ${long_task_ms} ms${long.length ? `, the longest ${Math.round(Math.max(...long))} ms` : ""}; ${rows} rendered rows`);
     t.diagnostic(`${(frames.length / (took / 1000)).toFixed(1)} frames a second; interval: median ${quantile(frames).toFixed(1)}, 95% ${quantile(frames, 0.95).toFixed(1)}, longest ${Math.round(Math.max(...frames))} ms; heap ${mebibytes(await heap(page))}`);
-    t.diagnostic(`the main thread used ${((share) * 100).toFixed(0)}% of a core`);
+    t.diagnostic(`the main thread used ${(share * 100).toFixed(0)}% of a core`);
     assert.ok(rows < 100, `${rows} rendered rows`);
+    assert.ok(share / Math.max(1, slowness) < cpu_share_max, `the page's main thread used ${share} of a core; a calculation took ${slowness.toFixed(1)} times as long`);
     if (loadavg()[0] > busy_load || idle < idle_min || slowness > slowness_max) {
       t.diagnostic(`BUSY: load average ${loadavg()[0].toFixed(1)}, processors ${(idle * 100).toFixed(0)}% idle, a calculation took ${slowness.toFixed(1)} times as long: frame rate and long tasks are not asserted`);
     } else {
