@@ -47,7 +47,8 @@ function Byline({ entry, view, name, kind, field }: { entry: Entry; view: EntryV
   );
 }
 
-function ConversationEntry({ entry, view, marked, outcome }: { entry: Entry; view: EntryView; marked: boolean; outcome: string | undefined }) {
+/** `outcome`, `opened`: of what is updated in place: a changed prop causes a render. */
+function ConversationEntry({ entry, view, marked, outcome, opened }: { entry: Entry; view: EntryView; marked: boolean; outcome: string | undefined; opened: boolean | undefined }) {
   const agent = entry.event.agent ? "" : undefined;
   const at = marked ? "" : undefined;
   switch (entry.kind) {
@@ -75,7 +76,7 @@ function ConversationEntry({ entry, view, marked, outcome }: { entry: Entry; vie
         </div>
       );
     }
-    case "tool": return <div class="entry tools" data-agent={agent} data-at={at}><ToolEntry tool={entry.tool} event={entry.event} view={view} entryKey={keyOf(entry)} outcome={outcome} /></div>;
+    case "tool": return <div class="entry tools" data-agent={agent} data-at={at}><ToolEntry tool={entry.tool} event={entry.event} view={view} entryKey={keyOf(entry)} outcome={outcome} opened={opened} /></div>;
     case "notice": {
       const time = ms(entry.event.time);
       return <div class="entry notice" data-agent={agent} data-at={at} data-type={entry.event.type}><span>{entry.text}</span>{time === undefined ? null : <time dateTime={entry.event.time}>{clock(time)}</time>}<button type="button" class="raw" onClick={() => view.showRecord("Record", entry.event)}>raw</button></div>;
@@ -236,7 +237,7 @@ export function Conversation({ session, version, whole, handle }: { session: Ope
       {dropped > 0 ? <p class="note">{dropped.toLocaleString()} earlier entries are no longer in the page's memory.</p> : null}
       {shown.length < matching.length ? <p class="note">The newest {shown.length.toLocaleString()} of {matching.length.toLocaleString()} entries.</p> : null}
       <VariableList items={shown} keyOf={keyOf} estimate={estimate} whole={whole} handle={(given) => (list.current = given)}>
-        {(entry) => <ConversationEntry entry={entry} view={view} marked={entry === marked} outcome={entry.kind === "tool" ? entry.tool.outcome : undefined} />}
+        {(entry) => <ConversationEntry entry={entry} view={view} marked={entry === marked} opened={opened.current.get(keyOf(entry))} outcome={entry.kind === "tool" ? entry.tool.outcome : entry.kind === "turn" ? entry.turn.outcome : undefined} />}
       </VariableList>
       {end_hidden ? <p class="newest"><button type="button" onClick={() => scrollToEnd()}>Newest ↓</button></p> : null}
       {record ? <RecordDialog {...record} session={session} close={() => setRecord(undefined)} /> : null}

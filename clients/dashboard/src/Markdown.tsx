@@ -68,7 +68,7 @@ function render(tokens: readonly Token[] | undefined, budget: { nodes: number },
 
 function Table({ token, cell }: { token: Tokens.Table; cell: (cell: Tokens.TableCell) => ComponentChildren }): VNode {
   return (
-    <div class="table" tabIndex={0} role="region" aria-label="table">
+    <div class="table" tabIndex={0} role="group" aria-label="Table">
       <table>
         <thead><tr>{token.header.map((header) => <th scope="col" data-align={header.align ?? undefined}>{cell(header)}</th>)}</tr></thead>
         <tbody>{token.rows.map((row) => <tr>{row.map((data) => <td data-align={data.align ?? undefined}>{cell(data)}</td>)}</tr>)}</tbody>

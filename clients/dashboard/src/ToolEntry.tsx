@@ -101,8 +101,8 @@ function Questions({ questions }: { questions: Question[] }) {
 
 const marks: Record<string, string> = { ok: "✓", error: "✕", denied: "⊘", interrupted: "■", abandoned: "■", open: "▸" };
 
-/** `outcome`: of `tool`, which is updated in place: the changed prop causes a render. */
-export function ToolEntry({ tool, event, view, entryKey, outcome }: { tool: ToolCall; event: EarshotEvent; view: EntryView; entryKey: string; outcome: string | undefined }) {
+/** `outcome`: of `tool`, which is updated in place: the changed prop causes a render, as does `opened`, what `view` says. */
+export function ToolEntry({ tool, event, view, entryKey, outcome }: { tool: ToolCall; event: EarshotEvent; view: EntryView; entryKey: string; outcome: string | undefined; opened: boolean | undefined }) {
   const input = inputOf(event, tool.input);
   const kind = toolKind(tool.tool);
   const asked = useMemo(() => editsOfInput(tool.tool, input), [tool, input]);

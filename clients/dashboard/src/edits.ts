@@ -11,6 +11,7 @@ export interface FileEdit { path: string; kind: "edit" | "add" | "delete" | "wri
 const lines_max = 5_000; // of one call; further ones are left out
 const edits_max = 200; // of one call
 const edit_length_max = 1_500; // changed lines; above it everything old is removed and everything new added
+const context_lines = 3; // unchanged ones around a change
 const word_line_max = 400; // characters of a line that is compared by words
 
 const linesOf = (text: string) => {
@@ -42,8 +43,21 @@ function markWords(lines: DiffLine[]) {
   }
 }
 
+/** The lines near a change; what is between them becomes a gap. */
+function nearChanges(lines: DiffLine[]): Hunk[] {
+  const near = new Uint8Array(lines.length);
+  lines.forEach(({ kind }, n) => kind !== " " && near.fill(1, Math.max(0, n - context_lines), n + context_lines + 1));
+  const hunks: Hunk[] = [];
+  lines.forEach((line, n) => {
+    if (!near[n]) return;
+    if (n === 0 || !near[n - 1]) hunks.push({ lines: [], ...(n > 0 && { gap: true }) });
+    hunks.at(-1)!.lines.push(line);
+  });
+  return hunks;
+}
+
 /** `start`: the number of the first line, where it is known. */
-function hunkOfTexts(before: string, after: string, start?: number): Hunk {
+function hunksOfTexts(before: string, after: string, start?: number): Hunk[] {
   const lines: DiffLine[] = [];
   let [old_line, new_line] = [start ?? 0, start ?? 0];
   const add = (kind: DiffLine["kind"], texts: string[]) => {
@@ -63,7 +77,7 @@ function hunkOfTexts(before: string, after: string, start?: number): Hunk {
     add("+", linesOf(after));
   }
   markWords(lines);
-  return { lines };
+  return nearChanges(lines);
 }
 
 function hunkOfLines(texts: string[], old_start: number | undefined, new_start: number | undefined, heading?: string): Hunk {
@@ -144,10 +158,12 @@ function patchIn(text: string | undefined): string | undefined {
   return text!.slice(at, end < 0 ? undefined : end);
 }
 
-function replacement(fields: Fields): Hunk | undefined {
+function replacement(fields: Fields): Hunk[] {
   const before = textOf(fields, "old_string", "old_str", "oldText");
   const after = textOf(fields, "new_string", "new_str", "newText");
-  return before === undefined || after === undefined ? undefined : { ...hunkOfTexts(before, after), gap: true };
+  const hunks = before === undefined || after === undefined ? [] : hunksOfTexts(before, after);
+  if (hunks[0]) hunks[0].gap = true; // it is somewhere in the file
+  return hunks;
 }
 
 const writes = new Set(["Write", "write", "create", "create_file", "write_file"]);
@@ -162,13 +178,13 @@ export function editsOfInput(tool: string, input: JsonValue | undefined): FileEd
   if (patch !== undefined) return editsOfPatch(patch);
   if (path === undefined) return [];
   if (Array.isArray(input.edits)) {
-    const hunks = input.edits.slice(0, edits_max).flatMap((edit) => (isObject(edit) ? replacement(edit) ?? [] : []));
+    const hunks = input.edits.slice(0, edits_max).flatMap((edit) => (isObject(edit) ? replacement(edit) : []));
     if (hunks.length > 0) return [{ path, kind: "edit", hunks }];
   }
-  const hunk = replacement(input);
-  if (hunk) return [{ path, kind: "edit", hunks: [hunk] }];
+  const hunks = replacement(input);
+  if (hunks.length > 0) return [{ path, kind: "edit", hunks }];
   const content = textOf(input, "content", "file_text", "contents");
-  if (content !== undefined && writes.has(name)) return [{ path, kind: "write", hunks: [hunkOfTexts("", content, 1)] }];
+  if (content !== undefined && writes.has(name)) return [{ path, kind: "write", hunks: hunksOfTexts("", content, 1) }];
   return [];
 }
 
@@ -198,7 +214,7 @@ export function editsOfRecord(record: JsonValue, path?: string, depth = 0): File
     const edits = Object.entries(changes).slice(0, edits_max).flatMap(([file, change]): FileEdit[] => {
       if (!isObject(change)) return [];
       const content = textOf(change, "content");
-      if (content !== undefined) return [change.type === "delete" ? { path: file, kind: "delete", hunks: [hunkOfTexts(content, "", 1)] } : { path: file, kind: "add", hunks: [hunkOfTexts("", content, 1)] }];
+      if (content !== undefined) return [change.type === "delete" ? { path: file, kind: "delete", hunks: hunksOfTexts(content, "", 1) } : { path: file, kind: "add", hunks: hunksOfTexts("", content, 1) }];
       const diff = textOf(change, "unified_diff");
       const moved = textOf(change, "move_path");
       return diff === undefined ? [] : editsOfDiff(diff, file).map((edit) => ({ ...edit, ...(moved && { moved_to: moved }) }));

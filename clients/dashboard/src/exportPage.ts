@@ -13,10 +13,11 @@ const policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; ba
 const escapeHtml = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 
 function cleaned(root: HTMLElement): HTMLElement {
-  const copy = root.cloneNode(true) as HTMLElement;
+  const inert = document.implementation.createHTMLDocument(""); // its images are not loaded
+  const copy = inert.importNode(root, true);
   const canvases = [...root.querySelectorAll("canvas")];
   [...copy.querySelectorAll("canvas")].forEach((canvas, n) => {
-    const image = document.createElement("img");
+    const image = inert.createElement("img");
     const drawn = canvases[n]!;
     if (drawn.width === 0 || drawn.height === 0) return canvas.remove();
     image.setAttribute("src", drawn.toDataURL("image/png"));

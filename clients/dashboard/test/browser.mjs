@@ -12,7 +12,7 @@ const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-ru
 // Files injected by the test have no network address, so that Chromium would block their requests to loopback.
 const injected_flags = process.env.EARSHOT_PAGE_FROM ? ["--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets"] : [];
 
-const timeout_ms = 120_000; // of each wait: a page on a machine that also compiles can be slow
+const timeout_ms = Number(process.env.EARSHOT_PAGE_TIMEOUT_MS ?? 120_000); // of each wait: a page on a machine that also compiles can be slow
 const code_ms = 60_000; // how long a one-time code is valid
 
 export const launch = () => chromium.launch({ executablePath, headless: true, args: [...flags, ...injected_flags], timeout: timeout_ms });

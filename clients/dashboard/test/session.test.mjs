@@ -2,10 +2,25 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { pathToFileURL } from "node:url";
 import { assertFitsWidth, violations, withBrowser, waitForCount } from "./harness.mjs";
 import { ScriptedSession, writeModels } from "./fixtures.mjs";
 import { richSession } from "./session_fixture.mjs";
+
+/** Reads the events of a call from the daemon until one of the type. */
+async function eventsOf(daemon, call, last_type) {
+  const stop = new AbortController();
+  const response = await fetch(`http://127.0.0.1:${daemon.port}/v1/events?since=2000-01-01T00:00:00Z&type=tool.*`, { headers: { Authorization: `Bearer ${daemon.token}` }, signal: stop.signal });
+  const found = [];
+  let rest = "";
+  for await (const part of response.body.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + part).split("\n");
+    rest = lines.pop();
+    found.push(...lines.filter((line) => line.includes(`"call":"${call}"`)).map((line) => JSON.parse(line)));
+    if (found.some(({ type }) => type === last_type)) break;
+  }
+  stop.abort();
+  return found;
+}
 
 withBrowser("the session page", (env) => {
   /** Opens the page of a session. */
@@ -33,7 +48,7 @@ withBrowser("the session page", (env) => {
     assert.equal(await markdown.locator("blockquote a").getAttribute("href"), "https://tickets.example/LH-204");
     assert.equal(await markdown.locator("blockquote a").getAttribute("rel"), "noopener noreferrer");
     assert.equal(await markdown.locator("blockquote a").getAttribute("target"), "_blank");
-    await markdown.locator(".code [data-scope=keyword]", { hasText: "const" }).waitFor();
+    await markdown.locator(".code [data-scope=keyword]", { hasText: "while" }).waitFor();
     assert.match(await markdown.locator(".code pre").innerText(), /^\/\/ Advances all timers that are due, in their order\.\nvoid FakeClock::advance/);
     const parts = await page.evaluate(() => performance.getEntriesByType("resource").map(({ name }) => new URL(name).pathname).filter((path) => path.endsWith(".js")));
     assert.deepEqual(parts.sort(), ["/app.js", "/highlight.js", "/session.js"]);
@@ -106,8 +121,8 @@ withBrowser("the session page", (env) => {
     const edit = page.locator("details.call", { hasText: "a.txt" });
     await edit.locator(".counts").first().waitFor();
     await edit.getByRole("button", { name: "Show all" }).click();
-    await edit.getByRole("button", { name: /more lines$/ }).click();
-    await edit.locator(".line[data-kind=added]", { hasText: "the very end" }).waitFor({ state: "attached" });
+    await edit.locator(".line[data-kind=added]", { hasText: "the very end" }).waitFor();
+    assert.deepEqual(await edit.locator(".line[data-kind]").evaluateAll((lines) => lines.map((line) => line.dataset.kind).sort()), ["added", "added", "removed"]);
     assert.deepEqual(errors, []);
   });
 
@@ -244,15 +259,7 @@ withBrowser("the session page", (env) => {
     one.append(...lines);
     await env.daemon.start();
     const { page, errors } = await env.openPage();
-    const wanted = await page.evaluate(async () => { // the cursors of call 1234 and of its result
-      const token = JSON.parse(sessionStorage.getItem("earshot page token")).token;
-      const response = await fetch("/v1/events?since=2000-01-01T00:00:00Z&type=tool.*", { headers: { Authorization: `Bearer ${token}` } });
-      const reader = response.body.getReader();
-      let text = "";
-      while (!/"type":"tool\.finished"[^\n]*toolu_1234"[^\n]*\n/.test(text)) text += new TextDecoder().decode((await reader.read()).value, { stream: true });
-      await reader.cancel();
-      return text.split("\n").filter((line) => line.includes('"toolu_1234"')).map((line) => JSON.parse(line)).map(({ type, stream, cursor }) => ({ type, stream, cursor }));
-    });
+    const wanted = await eventsOf(env.daemon, "toolu_1234", "tool.finished");
     assert.deepEqual(wanted.map(({ type }) => type), ["tool.invoked", "tool.finished"]);
     for (const [n, { stream, cursor }] of wanted.entries()) {
       await page.goto(`http://127.0.0.1:${env.daemon.port}/?session=${one.session}&host=testhost&at=${encodeURIComponent(`${stream}${n === 0 ? "@" : ":"}${cursor}`)}`);
@@ -346,7 +353,6 @@ withBrowser("the session page", (env) => {
     assert.deepEqual(requests.filter((url) => !url.startsWith("data:") && url !== "about:blank"), []);
     await saved.emulateMedia({ colorScheme: "dark" });
     assert.notEqual(await saved.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
-    void pathToFileURL;
     assert.deepEqual(errors, []);
   });
 

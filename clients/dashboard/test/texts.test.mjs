@@ -71,6 +71,16 @@ describe("diffs", () => {
     assert.deepEqual(countLines(edit), { added: 1, removed: 1 });
   });
 
+  test("unchanged lines far from a change are left out", () => {
+    const lines = Array.from({ length: 40 }, (_, n) => `line ${n}`);
+    const changed = lines.map((line, n) => (n === 10 || n === 12 || n === 30 ? `${line}!` : line));
+    const [edit] = editsOfInput("Edit", { file_path: "/a", old_string: lines.join("\n"), new_string: changed.join("\n") });
+    assert.deepEqual(edit.hunks.map(({ gap, lines: all }) => [gap, all.map(({ kind, text }) => kind + text)]), [
+      [true, [" line 7", " line 8", " line 9", "-line 10", "+line 10!", " line 11", "-line 12", "+line 12!", " line 13", " line 14", " line 15"]],
+      [true, [" line 27", " line 28", " line 29", "-line 30", "+line 30!", " line 31", " line 32", " line 33"]]]);
+    assert.deepEqual(countLines(edit), { added: 3, removed: 3 });
+  });
+
   test("of the tools of each program", () => {
     const paths = (tool, input) => editsOfInput(tool, input).map(({ path, kind, hunks }) => `${kind} ${path} ${hunks.length}`);
     assert.deepEqual(paths("MultiEdit", { file_path: "/a", edits: [{ old_string: "a", new_string: "b" }, { old_string: "c", new_string: "d" }] }), ["edit /a 2"]);
