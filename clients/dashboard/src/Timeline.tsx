@@ -23,7 +23,7 @@ function themeColors(element: Element): Colors {
 const hitAt = (boxes: readonly Box[], x: number, y: number) => boxes.findLast((box) => x >= box.x - 1 && x <= box.x + box.width + 1 && y >= box.y && y <= box.y + box.height);
 
 const legend = [["edit", "edits"], ["command", "commands"], ["read", "reads"], ["agent", "agents"], ["other", "other tools"], ["bad", "failed"], ["running", "running"], ["wait", "waiting for you"]] as const;
-const dark = matchMedia("(prefers-color-scheme: dark)");
+const color_media = [matchMedia("(prefers-color-scheme: dark)"), matchMedia("print")]; // each has colours of its own
 
 interface Props { model: SessionModel; base: string; version: number; open: boolean; show: (entry: Entry) => void }
 
@@ -35,7 +35,6 @@ export function Timeline({ model, base, version, open, show }: Props) {
   const [left, setLeft] = useState(0);
   const [selected, setSelected] = useState<ToolCall | undefined>(undefined);
   const [tooltip, setTooltip] = useState("");
-  const [scheme, setScheme] = useState(dark.matches);
   const until = Math.max(model.end, open ? now.value : 0);
   const timeline = useMemo(() => (width > 0 && model.start > 0 ? layoutTimeline(model, base, width, until, zoom) : undefined), [model, version, width, zoom, until, base]);
   const latest = useRef({ timeline, zoom, left, width });
@@ -56,14 +55,15 @@ export function Timeline({ model, base, version, open, show }: Props) {
     const element = canvas.current!.parentElement!;
     const observer = new ResizeObserver(() => setWidth(element.clientWidth));
     observer.observe(element);
-    const onScheme = () => setScheme(dark.matches);
-    dark.addEventListener("change", onScheme);
+    const redraw = () => paint.current(); // at once: paper does not wait for a render
+    for (const media of color_media) media.addEventListener("change", redraw);
     return () => {
       observer.disconnect();
-      dark.removeEventListener("change", onScheme);
+      for (const media of color_media) media.removeEventListener("change", redraw);
     };
   }, []);
-  useEffect(() => {
+  const paint = useRef(() => {});
+  paint.current = () => {
     const context = canvas.current?.getContext("2d");
     if (!timeline || !context || !canvas.current) return;
     const ratio = devicePixelRatio || 1;
@@ -71,7 +71,8 @@ export function Timeline({ model, base, version, open, show }: Props) {
     canvas.current.height = Math.round(timeline.height * ratio);
     context.scale(ratio, ratio);
     timeline.draw(context, themeColors(canvas.current), left, selected);
-  }, [timeline, left, selected, scheme]);
+  };
+  useEffect(() => paint.current(), [timeline, left, selected]);
 
   // A listener of its own, since the page must not scroll: Preact's are passive.
   useEffect(() => {

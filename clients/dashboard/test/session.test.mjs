@@ -322,6 +322,8 @@ withBrowser("the session page", (env) => {
     assert.ok(printed.terminals >= 4, JSON.stringify(printed)); // commands are unfolded
     await page.emulateMedia({ media: "print" });
     assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
+    const backgrounds = await page.getByRole("img", { name: /^Timeline/ }).evaluate((canvas) => [...canvas.getContext("2d").getImageData(3, 30, 1, 1).data]);
+    assert.ok(backgrounds[0] > 200, `the timeline is drawn in ${backgrounds}`); // again, in the colours of paper
     for (const hidden of [".top", ".page-actions", ".conversation input", ".cursor"]) assert.ok(!(await page.locator(hidden).first().isVisible()), hidden);
     assert.deepEqual(errors, []);
   });
