@@ -149,7 +149,7 @@ export function SessionPage(props: { session: string; host: string }) {
   const back = { session: "", host: "", at: "" };
   return (
     <div ref={page} class="session" data-offline={frame && isOffline(frame) ? "" : undefined}>
-      <div class="back"><a href={address(back)} onClick={follow(back)}>← All sessions</a><Others except={key} />{frame ? <Actions frame={frame} print={print} save={save} /> : null}</div>
+      <div class="page-bar"><p class="back"><a href={address(back)} onClick={follow(back)}>← All sessions</a><Others except={key} /></p>{frame ? <Actions frame={frame} print={print} save={save} /> : null}</div>
       {frame && current ? (
         <>
           <Head frame={frame} current={current} />

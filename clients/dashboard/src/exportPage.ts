@@ -7,7 +7,7 @@ const tags = new Set([
   "section", "span", "strong", "summary", "table", "tbody", "td", "th", "thead", "time", "tr", "ul", "svg", "g", "path", "rect", "text",
 ]);
 const attributes = new Set(["class", "style", "open", "title", "start", "scope", "datetime", "role", "alt", "src", "width", "height", "viewBox", "preserveAspectRatio", "d", "x", "y", "rx", "text-anchor", "href", "rel", "target"]);
-const left_out = "button:not(.files button, .picture-button), input, textarea, dialog, .newest, .spacer, .cursor, .back, .actions, .page-actions, .ranges, .more, .code-head .copy, progress, script, style, iframe";
+const left_out = "button:not(.files button, .picture-button), input, textarea, dialog, .newest, .spacer, .cursor, .page-bar, .actions, .ranges, .more, .code-head .copy, progress, script, style, iframe";
 const policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
 const escapeHtml = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
