@@ -16,7 +16,7 @@ const whole_px = 4096;
 
 function Canvas({ picture, width_max, label }: { picture: Picture; width_max: number; label: string }) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [failed, setFailed] = useState(false);
+  const [state, setState] = useState<"loading" | "drawn" | "failed">("loading");
   const scale = Math.min(1, width_max / Math.max(picture.width, picture.height));
   const [width, height] = [Math.max(1, Math.round(picture.width * scale)), Math.max(1, Math.round(picture.height * scale))];
   useEffect(() => {
@@ -24,10 +24,11 @@ function Canvas({ picture, width_max, label }: { picture: Picture; width_max: nu
     createImageBitmap(new Blob([picture.data], { type: picture.type }), { resizeWidth: width, resizeHeight: height, resizeQuality: "high" }).then((bitmap) => {
       if (!closed) canvas.current?.getContext("2d")?.drawImage(bitmap, 0, 0);
       bitmap.close();
-    }, () => setFailed(true));
+      setState("drawn");
+    }, () => setState("failed"));
     return () => void (closed = true);
   }, [picture, width]);
-  return failed ? <p class="note">This picture cannot be decoded.</p> : <canvas ref={canvas} class="picture" role="img" aria-label={label} width={width} height={height} />;
+  return state === "failed" ? <p class="note">This picture cannot be decoded.</p> : <canvas ref={canvas} class="picture" data-loading={state === "loading" ? "" : undefined} role="img" aria-label={label} width={width} height={height} />;
 }
 
 /** `nth`: which of the record's pictures, if its size does not say. */
@@ -44,8 +45,9 @@ export function PictureView({ session, event, media, nth }: { session: OpenSessi
       setState({ error: (error as Error).message });
     }
   };
+  const by_itself = media.kind === "image" && (media.bytes ?? 0) <= load_bytes_max;
   useEffect(() => {
-    if (media.kind !== "image" || (media.bytes ?? 0) > load_bytes_max) return;
+    if (!by_itself) return;
     const timer = setTimeout(() => void load(), delay_ms);
     return () => clearTimeout(timer);
   }, []);
@@ -59,5 +61,5 @@ export function PictureView({ session, event, media, nth }: { session: OpenSessi
       </figure>
     );
   }
-  return <p class="note">{label} {state === "loading" ? "…" : state ? `: ${state.error}` : <button type="button" onClick={() => void load()}>Show</button>}</p>;
+  return <p class="note" data-loading={state === "loading" || (state === undefined && by_itself) ? "" : undefined}>{label} {state === "loading" ? "…" : state ? `: ${state.error}` : <button type="button" onClick={() => void load()}>Show</button>}</p>;
 }

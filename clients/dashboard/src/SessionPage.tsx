@@ -102,7 +102,16 @@ function Actions({ frame, print, save }: { frame: SessionFrame; print: () => voi
   );
 }
 
+const settle_ms_max = 5_000; // pictures that are not drawn by then are left out
+
 const twoFrames = () => new Promise<void>((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve())));
+
+/** Waits until all pictures are drawn. */
+async function settled() {
+  const end_ms = performance.now() + settle_ms_max;
+  do await twoFrames();
+  while (document.querySelector(".entries [data-loading]") && performance.now() < end_ms);
+}
 
 /** Renders the whole conversation while `action` runs. */
 function useWhole(): [boolean, (action: () => void | Promise<void>) => Promise<void>] {
@@ -111,7 +120,7 @@ function useWhole(): [boolean, (action: () => void | Promise<void>) => Promise<v
     const at = scrollY;
     await loadHighlighter();
     setWhole(true);
-    await twoFrames();
+    await settled();
     try {
       await action();
     } finally {

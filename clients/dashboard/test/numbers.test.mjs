@@ -121,7 +121,7 @@ withBrowser("numbers", (env) => {
     assert.equal(await page.locator(".entry.begin .waited").count(), 0);
     one.at(0).finishTurn("The lamp is lit.");
     await page.locator(".entry.begin", { hasText: "waited 9m12s for you" }).waitFor();
-    await page.locator(".timeline canvas").hover({ position: { x: 30, y: 8 } }); // waits until it is stable
+    await page.locator(".timeline .cursor").hover({ position: { x: 30, y: 8 } }); // waits until it is stable
     await page.locator(".tooltip", { hasText: /^Turn 1 · completed · 10m.*, waited 9m12s for you/ }).waitFor();
   });
 
