@@ -12,6 +12,7 @@ namespace earshot::serve {
 namespace {
 
 constexpr std::int64_t time_max = std::int64_t{1} << 53;  // exact in every JSON reader
+constexpr std::size_t secret_digits = 64;
 constexpr std::size_t user_bytes_max = 1024, origin_bytes_max = 1024;
 
 bool read_time(const simdjson::dom::element& json, std::string_view key, std::int64_t& to) {
@@ -34,9 +35,11 @@ std::optional<Browser> read_browser(const simdjson::dom::element& json) {
                            read_text(json, "user", browser.user, user_bytes_max) &&
                            read_text(json, "credential", browser.credential, user_bytes_max) &&
                            read_text(json, "origin", browser.origin, origin_bytes_max) &&
+                           read_text(json, "secret", browser.secret, secret_digits) &&
                            read_time(json, "created_ms", browser.created_ms) &&
                            read_time(json, "used_ms", browser.used_ms);
   const bool is_valid = is_complete && browser.id.size() == Browser::id_digits && is_hex(browser.id) &&
+                        browser.secret.size() == secret_digits && is_hex(browser.secret) &&
                         is_p256_key(browser.key);
   return is_valid ? std::optional(std::move(browser)) : std::nullopt;
 }
@@ -87,7 +90,8 @@ std::string Browsers::text() const {
     json.begin_object().member("id", browser.id).member("name", browser.name).member("key", browser.key);
     json.member("user", browser.user)
         .member("credential", browser.credential)
-        .member("origin", browser.origin);
+        .member("origin", browser.origin)
+        .member("secret", browser.secret);
     json.member("created_ms", browser.created_ms).member("used_ms", browser.used_ms).end_object();
   }
   json.end_array().end_object();

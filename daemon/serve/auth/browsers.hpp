@@ -24,6 +24,7 @@ struct Browser {
   std::string user;        // of a hub; empty: the owner
   std::string credential;  // of that identity, see AccessPolicy::credential_of()
   std::string origin;      // of its page: it can sign in there only
+  std::string secret;      // 64 hex digits, shared with it: the daemon proves that it has it
   std::int64_t created_ms = 0, used_ms = 0;
   bool is_temporary = false;  // not stored
 

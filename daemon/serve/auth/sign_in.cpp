@@ -69,6 +69,16 @@ std::string registered_message(std::string_view daemon_id, std::string_view orig
   return lines("earshot registered 1", daemon_id, origin, browser, nonce);
 }
 
+std::string secret_message(std::string_view daemon_id, std::string_view origin, std::string_view browser,
+                           std::string_view nonce) {
+  return lines("earshot secret 1", daemon_id, origin, browser, nonce);
+}
+
+std::string challenge_message(std::string_view daemon_id, std::string_view origin, std::string_view asked,
+                              std::string_view nonce) {
+  return lines("earshot challenge 1", daemon_id, origin, asked, nonce);
+}
+
 std::optional<SignIn> parse_authorization(std::string_view value) {
   constexpr std::string_view scheme = "earshot ";
   const bool is_ours = value.size() > scheme.size() &&

@@ -52,6 +52,13 @@ std::string registration_message(std::string_view daemon_id, std::string_view or
 std::string registered_message(std::string_view daemon_id, std::string_view origin, std::string_view browser,
                                std::string_view nonce);
 
+/// The HMAC-SHA256 of this with the code is the secret that the daemon shares with the browser from then on.
+std::string secret_message(std::string_view daemon_id, std::string_view origin, std::string_view browser,
+                           std::string_view nonce);
+/// What the daemon proves with the secret when it sends a challenge. `asked`: a nonce of the browser.
+std::string challenge_message(std::string_view daemon_id, std::string_view origin, std::string_view asked,
+                              std::string_view nonce);
+
 /// `Earshot BROWSER.NONCE.SIGNATURE`, the value of an Authorization header. Absent: another scheme.
 std::optional<SignIn> parse_authorization(std::string_view value);
 

@@ -104,6 +104,7 @@ void HttpConnection::read_body(std::size_t bytes_max) {
 
 void HttpConnection::handle(bool cold_sessions_read) {
   enter(State::working);
+  is_reading_cold_ = false;
   const Request request = transport_->request();
   const auto now = Clock::now();
   if (!cold_sessions_read || caller_.browser.empty()) caller_ = identify(request, now);
@@ -167,6 +168,7 @@ void HttpConnection::log_access(const Request& request, const Caller& caller, co
 }
 
 void HttpConnection::read_cold_sessions(HttpResponse response) {
+  is_reading_cold_ = true;
   context_.read_cold_sessions_once(std::move(response.wanted), [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (self && self->state_ == State::working) self->handle(true);
@@ -175,12 +177,10 @@ void HttpConnection::read_cold_sessions(HttpResponse response) {
 
 void HttpConnection::store_browsers(HttpResponse response) {
   if (!context_.callbacks.store_browsers) return respond(response);
-  is_storing_ = true;
   const auto kept = std::make_shared<const HttpResponse>(std::move(response));
   context_.callbacks.store_browsers([weak = weak_from_this(), kept](const std::string& error) {
     const auto self = weak.lock();
     if (!self || self->state_ != State::working) return;
-    self->is_storing_ = false;
     self->respond(error.empty() ? *kept : text_response(500, kept->not_stored + ": " + error));
   });
 }
@@ -301,7 +301,7 @@ void HttpConnection::token_changed() {
 
 void HttpConnection::browser_removed(std::string_view browser) {
   if (state_ == State::session) return session_->browser_removed(browser);
-  const bool is_reading = state_ == State::working && caller_.browser == browser && !is_storing_;
+  const bool is_reading = state_ == State::working && is_reading_cold_ && caller_.browser == browser;
   if (is_reading) drop();
 }
 

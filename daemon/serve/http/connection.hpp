@@ -105,7 +105,7 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   std::size_t response_bytes_ = 0;                  // being written
   bool is_authenticated_ = false;                   // by a request
   Caller caller_;                                   // of the current request
-  bool is_storing_ = false;                         // the response waits for the browsers to be stored
+  bool is_reading_cold_ = false;                    // for the current request
   bool stopping_ = false;
   std::uint64_t counted_in_ = 0, counted_out_ = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/hex.hpp"
 #include "base/json_writer.hpp"
 #include "base/quantities.hpp"
 #include "base/text.hpp"
@@ -129,12 +130,26 @@ HttpResponse create_code(const Request&, const RequestContext& request_context, 
   return answer;
 }
 
-HttpResponse create_challenge(const Request&, const RequestContext& request_context, ServerContext& context) {
-  std::string body;
+HttpResponse create_challenge(const Request& request, const RequestContext& request_context,
+                              ServerContext& context) {
+  constexpr std::string_view known[] = {"browser", "nonce"};
+  constexpr std::size_t asked_digits = 32;
+  Query query = parse_query(request.query());
+  query.only(known);
+  const std::string_view asked = query.one("nonce");
+  if (query.error.empty() && !query.pairs.empty() && (asked.size() != asked_digits || !is_hex(asked)))
+    query.error = "`nonce` is 32 lower-case hex digits";
+  if (!query.error.empty()) return error_response(400, "bad_request", query.error);
+  AccessPolicy& access = context.access;
+  const std::string nonce = access.challenges.make(request_context.now);
+  const Browser* const browser = access.browsers.find(query.one("browser"));
+  std::string body, proof;
+  if (browser != nullptr)
+    proof = hmac_sha256(browser->secret,
+                        challenge_message(access.browsers.daemon_id(), browser->origin, asked, nonce));
   JsonWriter json(body);
-  json.begin_object().member("daemon_id", context.access.browsers.daemon_id());
-  json.member("nonce", context.access.challenges.make(request_context.now));
-  json.member("expires_in", Challenges::good_for.count());
+  json.begin_object().member("daemon_id", access.browsers.daemon_id()).member("nonce", nonce);
+  json.member("expires_in", Challenges::good_for.count()).member_if_any("proof", proof);
   json.member_if_any("origin", required_origin(request_context)).end_object();
   return json_response(body + "\n");
 }
@@ -172,6 +187,8 @@ HttpResponse register_browser(const Request& request, const RequestContext& requ
   const Browsers::Added added = access.browsers.add(std::move(browser));
   if (!added.replaced.empty()) sign_out(context, {added.replaced});
   const std::string& id = added.browser->id;
+  added.browser->secret =
+      hmac_sha256(code.code, secret_message(access.browsers.daemon_id(), origin, id, asked->nonce));
   std::string body;
   JsonWriter json(body);
   json.begin_object().member("browser", id);

@@ -21,6 +21,7 @@ Browser browser_of(const std::string& user, std::int64_t used_ms = 0, const std:
   browser.user = user;
   browser.credential = "c1";
   browser.origin = "http://127.0.0.1:" + std::to_string(++made);
+  browser.secret = std::string(64, 'a');
   browser.created_ms = 1;
   browser.used_ms = used_ms;
   return browser;
@@ -50,6 +51,7 @@ TEST_CASE("browsers are read as they were written, without the temporary ones") 
   REQUIRE(found->user == "ada");
   REQUIRE(found->credential == "c1");
   REQUIRE(found->origin == hostile.origin);
+  REQUIRE(found->secret == hostile.secret);
   REQUIRE(found->created_ms == 1);
   REQUIRE(found->used_ms == 5);
   REQUIRE_FALSE(found->is_temporary);
@@ -70,6 +72,8 @@ TEST_CASE("a damaged file of browsers is not read") {
     return Browsers::parse(changed.replace(at, part.size(), instead)).has_value();
   };
   REQUIRE_FALSE(with("\"browsers_version\":1", "\"browsers_version\":2"));
+  REQUIRE_FALSE(with("\"secret\":\"a", "\"secret\":\""));
+  REQUIRE_FALSE(with("\"secret\":\"a", "\"secret\":\"x"));
   REQUIRE_FALSE(with("\"key\":\"04", "\"key\":\"05"));
   REQUIRE_FALSE(with("\"id\":\"", "\"id\":\"0"));
   REQUIRE_FALSE(with("\"created_ms\":1", "\"created_ms\":-1"));

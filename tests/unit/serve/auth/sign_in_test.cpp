@@ -49,6 +49,8 @@ TEST_CASE("what is signed names purpose, daemon, origin, browser and nonce, one 
   REQUIRE(registration_message("d1", "o1", registration) ==
           "earshot registration 1\nd1\no1\nn1\nk1\ntemporary\nChrome\non Linux");
   REQUIRE(registered_message("d1", "o1", "b1", "n1") == "earshot registered 1\nd1\no1\nb1\nn1");
+  REQUIRE(secret_message("d1", "o1", "b1", "n1") == "earshot secret 1\nd1\no1\nb1\nn1");
+  REQUIRE(challenge_message("d1", "o1", "a1", "n1") == "earshot challenge 1\nd1\no1\na1\nn1");
 }
 
 TEST_CASE("the Authorization header of a browser has three parts") {

@@ -118,6 +118,31 @@ TEST_CASE("a one-time code signs a browser in, which then answers challenges") {
   REQUIRE(fixture.send(fixture.registration(code)).body.find("code_used") != std::string::npos);
 }
 
+TEST_CASE("a challenge proves to a registered browser that the daemon is the one that made its code") {
+  SignInFixture fixture;
+  const std::string code = fixture.code();
+  const Registration registration = fixture.registration(code);
+  const std::string id = text_after(fixture.send(registration).body, "browser");
+  const std::string secret =
+      hmac_sha256(code, secret_message(fixture.daemon_id(), origin, id, registration.nonce));
+  const std::string asked = "00112233445566778899aabbccddeeff";
+  const auto ask = [&](const std::string& query) {
+    return fixture.ask("GET", "/v1/challenge" + query, fixture.anonymous());
+  };
+  const HttpResponse known = ask("?browser=" + id + "&nonce=" + asked);
+  REQUIRE(text_after(known.body, "proof") ==
+          hmac_sha256(secret, challenge_message(fixture.daemon_id(), origin, asked,
+                                                text_after(known.body, "nonce"))));
+  REQUIRE(known.body.find(secret) == std::string::npos);
+  REQUIRE(ask("?browser=0123456789abcdef&nonce=" + asked).body.find("proof") == std::string::npos);
+  REQUIRE(ask("").body.find("proof") == std::string::npos);
+  for (const std::string& wrong :
+       {"?browser=" + id, "?browser=" + id + "&nonce=", "?nonce=" + asked + "0",
+        std::string("?nonce=00112233445566778899AABBCCDDEEFF"), "?x=1&nonce=" + asked})
+    REQUIRE(ask(wrong).status == 400);
+  REQUIRE(fixture.ask("GET", "/v1/browsers", fixture.owner()).body.find(secret) == std::string::npos);
+}
+
 TEST_CASE("a code that is unknown, used or expired is refused in words") {
   SignInFixture fixture;
   const auto error = [&](const Registration& made) {
