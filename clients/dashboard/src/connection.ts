@@ -108,7 +108,7 @@ let subscription: ReturnType<Earshot["subscribe"]> | undefined;
 
 /** The reason is a problem of this page's (signin.ts), or what the daemon closed the connection with. */
 function problemOf(reason: string): SignInProblem {
-  const own: SignInProblem[] = ["signed_out", "other_daemon", "unsupported"];
+  const own: SignInProblem[] = ["signed_out", "other_daemon", "impostor", "unsupported"];
   return own.find((problem) => problem === reason) ?? "refused";
 }
 
@@ -157,7 +157,7 @@ export async function connect() {
   else setState({ state: "signed_out" });
 }
 
-export const retry = () => (subscription ? subscription.retry() : void connect());
+export const retry = () => (subscription ? earshot.retry() : void connect());
 
 // Reconnect at once when the network returns or the page becomes visible.
 addEventListener("online", retry);

@@ -9,11 +9,13 @@ interface Registered {
   browser: string;
   daemon_id: string;
   keys: CryptoKeyPair;
+  secret: CryptoKey; // HMAC, shared with the daemon, which proves by it that it is the one
 }
 
 interface Challenge {
   daemon_id: string;
   nonce: string;
+  proof?: string; // absent: the daemon does not know this browser
   origin?: string; // the only one at which browsers can sign in
 }
 
@@ -21,6 +23,7 @@ const database = { name: "earshot", version: 1, store: "sign_in", key: "register
 const algorithm = { name: "ECDSA", namedCurve: "P-256" };
 const code_pattern = /^[0-9a-f]{64}$/;
 const name_bytes_max = 64;
+const asked_bytes = 16;
 
 let kept_in_memory: Registered | undefined; // where the browser stores nothing
 /** The sign-in ends with this page: the browser stores nothing, as in some private windows. */
@@ -85,21 +88,27 @@ async function canStore(keys: CryptoKeyPair): Promise<boolean> {
 
 // --- Challenges ---
 
-async function challenge(): Promise<Challenge> {
-  const response = await fetch("/v1/challenge", { cache: "no-store" });
+async function challenge(query = ""): Promise<Challenge> {
+  const response = await fetch(`/v1/challenge${query}`, { cache: "no-store" });
   if (!response.ok) throw new Error(`HTTP ${response.status}`);
   return (await response.json()) as Challenge;
 }
 
+const hmac = async (key: CryptoKey, lines: string[]) => hex(await crypto.subtle.sign("HMAC", key, bytes(lines.join("\n"))));
+const hmacKey = (text: string) => crypto.subtle.importKey("raw", bytes(text), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
 const sign = async (keys: CryptoKeyPair, message: string) => hex(await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, keys.privateKey, bytes(message)));
 
-/** Answers a new challenge, for one purpose: `hello`, or method and target of a request. Throws SignInError if the user must sign in. */
+/** Answers a new challenge, for one purpose: `hello`, or method and target of a request. Only the daemon at which this browser registered gets an
+ *  answer. Throws SignInError if the user must sign in. */
 export async function answerChallenge(purpose: string): Promise<SignIn> {
   if (!isSupported()) throw new SignInError("unsupported" satisfies SignInProblem);
   const registered = await load();
   if (!registered) throw new SignInError("signed_out" satisfies SignInProblem);
-  const { daemon_id, nonce } = await challenge();
+  const asked = hex(crypto.getRandomValues(new Uint8Array(asked_bytes)).buffer);
+  const { daemon_id, nonce, proof } = await challenge(`?browser=${registered.browser}&nonce=${asked}`);
   if (daemon_id !== registered.daemon_id) throw new SignInError("other_daemon" satisfies SignInProblem);
+  if (proof === undefined) throw new SignInError("refused" satisfies SignInProblem);
+  if (proof !== (await hmac(registered.secret, ["earshot challenge 1", daemon_id, location.origin, asked, nonce]))) throw new SignInError("impostor" satisfies SignInProblem);
   const message = ["earshot sign-in 1", purpose, daemon_id, location.origin, registered.browser, nonce].join("\n");
   return { browser: registered.browser, nonce, signature: await sign(registered.keys, message) };
 }
@@ -133,20 +142,20 @@ export async function register(text: string): Promise<SignInProblem | "signed_in
   const known = await load();
   const keys = known?.keys ?? ((await crypto.subtle.generateKey(algorithm, false, ["sign", "verify"])) as CryptoKeyPair);
   is_temporary = kept_in_memory !== undefined || !(await canStore(keys));
-  const secret = await crypto.subtle.importKey("raw", bytes(code), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
-  const prove = async (message: string) => hex(await crypto.subtle.sign("HMAC", secret, bytes(message)));
+  const code_key = await hmacKey(code);
   try {
     const { daemon_id, nonce } = await challenge();
     const key = hex(await crypto.subtle.exportKey("raw", keys.publicKey));
     const name = browserName(navigator.userAgent);
-    const message = ["earshot registration 1", daemon_id, location.origin, nonce, key, is_temporary ? "temporary" : "kept", name].join("\n");
-    const body = JSON.stringify({ nonce, key, name, temporary: is_temporary, proof: await prove(message), signature: await sign(keys, message) });
+    const lines = ["earshot registration 1", daemon_id, location.origin, nonce, key, is_temporary ? "temporary" : "kept", name];
+    const body = JSON.stringify({ nonce, key, name, temporary: is_temporary, proof: await hmac(code_key, lines), signature: await sign(keys, lines.join("\n")) });
     const response = await fetch("/v1/browsers/register", { method: "POST", headers: { "Content-Type": "application/json" }, body });
     const answer = (await response.json().catch(() => ({}))) as { browser?: string; proof?: string; code?: string };
     if (!response.ok) return problemOf(answer.code);
-    const expected = await prove(["earshot registered 1", daemon_id, location.origin, answer.browser, nonce].join("\n"));
-    if (answer.proof !== expected) return "impostor";
-    await save({ browser: answer.browser!, daemon_id, keys });
+    const { browser } = answer;
+    if (browser === undefined || answer.proof !== (await hmac(code_key, ["earshot registered 1", daemon_id, location.origin, browser, nonce]))) return "impostor";
+    const secret = await hmacKey(await hmac(code_key, ["earshot secret 1", daemon_id, location.origin, browser, nonce]));
+    await save({ browser, daemon_id, keys, secret });
     return "signed_in";
   } catch {
     return "unreachable";

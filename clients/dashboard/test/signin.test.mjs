@@ -113,7 +113,7 @@ withBrowser("signing in", (env) => {
       [401, { code: "code_expired" }, "This link is older than a minute."],
       [503, { code: "limit" }, "Too many browsers are signed in."],
       [400, { code: "wrong_origin" }, "Browsers cannot sign in at this address."],
-      [200, { browser: "0123456789abcdef", proof: "0".repeat(64) }, "did not prove that it is the daemon"],
+      [200, { browser: "0123456789abcdef", proof: "0".repeat(64) }, "did not prove that it is your daemon"],
       [500, {}, "The daemon did not respond."],
     ];
     for (const [status, json, text] of answers) {
@@ -211,12 +211,12 @@ withBrowser("signing in", (env) => {
       const opened = await new Promise((resolve) => (indexedDB.open("earshot").onsuccess = ({ target }) => resolve(target.result)));
       const stores = [...opened.objectStoreNames];
       const values = await new Promise((resolve) => (opened.transaction("sign_in").objectStore("sign_in").getAll().onsuccess = ({ target }) => resolve(target.result)));
-      const [{ browser, daemon_id, keys }] = values;
-      const exported = await Promise.allSettled(["pkcs8", "jwk"].map((format) => crypto.subtle.exportKey(format, keys.privateKey)));
-      return { stores, count: values.length, names: Object.keys(values[0]), browser, daemon_id, extractable: keys.privateKey.extractable, exported: exported.map(({ status }) => status), web: { ...localStorage, ...sessionStorage }, cookie: document.cookie };
+      const [{ browser, daemon_id, keys, secret }] = values;
+      const exported = await Promise.allSettled([["pkcs8", keys.privateKey], ["jwk", keys.privateKey], ["raw", secret]].map(([format, key]) => crypto.subtle.exportKey(format, key)));
+      return { stores, count: values.length, names: Object.keys(values[0]), browser, daemon_id, extractable: [keys.privateKey.extractable, secret.extractable], exported: exported.map(({ status }) => status), web: { ...localStorage, ...sessionStorage }, cookie: document.cookie };
     });
     const [{ browser }] = await browsersOf(env.daemon);
-    assert.deepEqual({ ...stored, daemon_id: undefined }, { stores: ["sign_in"], count: 1, names: ["browser", "daemon_id", "keys"], browser, daemon_id: undefined, extractable: false, exported: ["rejected", "rejected"], web: {}, cookie: "" });
+    assert.deepEqual({ ...stored, daemon_id: undefined }, { stores: ["sign_in"], count: 1, names: ["browser", "daemon_id", "keys", "secret"], browser, daemon_id: undefined, extractable: [false, false], exported: ["rejected", "rejected", "rejected"], web: {}, cookie: "" });
     const session = await context.newCDPSession(page);
     let heap = "";
     session.on("HeapProfiler.addHeapSnapshotChunk", ({ chunk }) => (heap += chunk));
@@ -264,16 +264,18 @@ withBrowser("signing in", (env) => {
     const { page } = await env.openPage();
     await env.waitForState(page, "Live.");
     const { port } = env.daemon;
-    const challenges = await Promise.all(Array.from({ length: 50 }, () => send(port, "GET", "/v1/challenge")));
-    const { daemon_id } = JSON.parse(challenges[0].body);
+    const [{ browser }] = await browsersOf(env.daemon);
+    const genuine = await send(port, "GET", `/v1/challenge?browser=${browser}&nonce=${"0".repeat(32)}`);
+    const { daemon_id, proof } = JSON.parse(genuine.body);
+    assert.equal(proof.length, 64);
     await env.daemon.stop();
-    let pages = {};
-    const rogue = await recordingServer(port, ({ url }) => {
-      if (url === "/v1/challenge") return challenges.pop() ?? { status: 500 };
-      return pages[url] ?? { status: 204 };
-    });
+    let challenge = genuine.body;
+    const rogue = await recordingServer(port, ({ url }) => (url.startsWith("/v1/challenge") ? { status: 200, body: challenge } : { status: 204 }));
     env.cleanups.push(rogue.close);
-    await until("a hello at the other server", () => rogue.messages.length > 0);
+    await env.waitForState(page, "What answers here did not prove that it is your daemon."); // with the daemon's own, older, answer
+    challenge = JSON.stringify({ ...JSON.parse(genuine.body), proof: undefined });
+    await page.getByRole("button", { name: "Try now" }).click();
+    await env.waitForState(page, "This browser was signed out.");
     const seen = await page.evaluate(async () => {
       const { pathname } = location;
       return fetch(pathname).then((response) => response.status);
@@ -283,13 +285,12 @@ withBrowser("signing in", (env) => {
     await page.evaluate((text) => (location.hash = `code=${text}`), code).catch(() => {});
     await until("the reload", () => rogue.requests.some(({ url }) => url === "/"));
     await rogue.close();
-    assert.ok(rogue.messages.every((text) => JSON.parse(text).sign_in.nonce.length === 112));
+    assert.deepEqual(rogue.messages, []); // it was not even answered
     const recorded = JSON.stringify([rogue.requests, rogue.messages]);
     assert.ok(!recorded.includes(env.daemon.token) && !recorded.includes(code));
 
     await env.daemon.start();
     assert.equal(JSON.parse((await send(port, "GET", "/v1/challenge")).body).daemon_id, daemon_id);
-    for (const text of rogue.messages) assert.equal(await tryHello(port, text), 4501);
     for (const { method, url, headers, body } of rogue.requests) {
       const { status } = await send(port, method, "/v1/sessions", { ...headers, host: `127.0.0.1:${port}` }, body);
       assert.ok([401, 405].includes(status), `${method} ${url}: ${status}`);
