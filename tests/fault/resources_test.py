@@ -11,6 +11,7 @@ import unittest
 
 import fault_case
 from daemon_metrics import DaemonMetrics
+from support.browser_key import BrowserKey
 from support.endpoints import EndpointCase, curl
 from support.harness import loop, timeout_factor, wait_for
 from system_limits import compiled, preloaded, refusal
@@ -165,7 +166,7 @@ class Time(fault_case.FaultCase, EndpointCase):
         return json.loads(curl(daemon, "/v1/codes", "-X", "POST", unix=True)[2])["code"]
 
     def exchange_code(self, daemon, code):
-        return curl(daemon, "/v1/token", "-X", "POST", "-H", "Content-Type: application/json", "-d", json.dumps({"code": code}), token=False)[0]
+        return BrowserKey(daemon.port).register(code)[0]
 
 
 class Load(fault_case.FaultCase, EndpointCase):

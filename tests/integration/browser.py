@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import urllib.request
 
 import websockets
@@ -20,7 +21,7 @@ def program():
 
 class Browser:
     def __init__(self, home):
-        profile = os.path.join(home, "browser")
+        profile = tempfile.mkdtemp(prefix="browser-", dir=home)
         self.process = subprocess.Popen(
             [program(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
              "--disable-background-networking", "--remote-debugging-port=0", f"--user-data-dir={profile}", "--window-size=900,640", "about:blank"],

@@ -9,6 +9,7 @@ import time
 
 import websockets
 
+from support.browser_key import BrowserKey
 from support.endpoints import EndpointCase, UnixClient, curl
 from support.harness import wait_for
 from support.transcripts import Session
@@ -198,23 +199,97 @@ class Tokens(EndpointCase):
             self.assertEqual((status, made["expires_in"]), (200, 60))
             self.assertRegex(made["code"], "^[0-9a-f]{64}$")
             self.assertEqual(made["url"], f"http://127.0.0.1:{daemon.port}/#code={made['code']}")
-            status, given = self.post(daemon, "/v1/token", {"code": made["code"]})
+            browser = BrowserKey(daemon.port)
+            status, given = browser.register(made["code"])
             self.assertEqual(status, 200)
-            self.assertRegex(given["token"], "^[0-9a-f]{64}$")
-            self.assertNotEqual(given["token"], daemon.token)
-            self.assertEqual(self.post(daemon, "/v1/token", {"code": made["code"]})[0], 401)
-        self.assertEqual(self.post(daemon, "/v1/token", {"code": "0" * 64})[0], 401)
+            self.assertEqual(set(given), {"browser", "proof"})
+            again = BrowserKey(daemon.port).register(made["code"])
+            self.assertEqual((again[0], again[1]["code"]), (401, "code_used"))
+        self.assertEqual(BrowserKey(daemon.port).register("0" * 64)[1]["code"], "code_unknown")
+        self.assertEqual(self.post(daemon, "/v1/token", {"code": made["code"]})[0], 404)
 
-    def test_a_code_is_refused_for_another_origin(self):
+    def test_a_registration_is_refused_for_another_origin(self):
         daemon = self.start()
 
         def used(code):
-            self.assertEqual(self.post(daemon, "/v1/token", {"code": code}, False, False, "-H", "Origin: http://evil.example")[0], 403)
-            self.assertEqual(curl(daemon, "/v1/token", "-d", json.dumps({"code": code}), token=False)[0], 415)  # the content type of an HTML form
-            own = ("-H", f"Origin: http://127.0.0.1:{daemon.port}")
-            return self.post(daemon, "/v1/token", {"code": code}, False, False, *own)
+            browser = BrowserKey(daemon.port)
+            registration = browser.registration(code)
+            self.assertEqual(browser.send_registration(registration, "http://evil.example")[0], 403)
+            self.assertEqual(browser.send_registration(registration, f"http://localhost:{daemon.port}")[1]["code"], "wrong_origin")
+            self.assertEqual(curl(daemon, "/v1/browsers/register", "-d", json.dumps(registration), token=False)[0], 415)  # the content type of an HTML form
+            return browser.send_registration(registration)
 
         self.assertEqual(self.with_code(daemon, used)[0], 200)
+
+    def test_a_browser_uses_http_and_events_until_it_is_revoked(self):
+        daemon = self.start()
+        session = Session(self.root)
+        browser = BrowserKey(daemon.port)
+        self.assertEqual(self.with_code(daemon, browser.register)[0], 200)
+        header = browser.authorization("GET", "/v1/sessions?all=true")
+        self.assertEqual(curl(daemon, "/v1/sessions?all=1", "-H", "Authorization: " + header, token=False)[0], 401)  # signed for another target
+        self.assertEqual(curl(daemon, "/v1/sessions?all=true", "-H", "Authorization: " + header, token=False)[0], 200)
+        self.assertEqual(curl(daemon, "/v1/sessions?all=true", "-H", "Authorization: " + header, token=False)[0], 401)  # again
+        self.assertEqual(browser.authorised("POST", "/v1/codes")[0], 403)
+        self.assertEqual(browser.authorised("POST", "/v1/token/rotate")[0], 403)
+        lines = self.event_stream(daemon, unix=False, authorization=browser.authorization("GET", "/v1/events"))
+        lines.wait(type="ready")
+        session.prompt("go on")
+        lines.wait(type="turn.started")
+        self.assertEqual(browser.authorised("POST", "/v1/browsers/revoke", {"browser": browser.id}), (200, {"revoked": 1}))
+        self.assertNotEqual(lines.wait_end(), 0)
+        self.assertEqual(browser.authorised("GET", "/v1/sessions")[0], 401)
+
+    def crash(self, daemon):
+        daemon.process.kill()
+        daemon.process.wait()
+
+    def test_browsers_are_kept_in_a_private_file_over_restarts(self):
+        daemon = self.start()
+        kept, temporary = BrowserKey(daemon.port), BrowserKey(daemon.port)
+        self.assertEqual(self.with_code(daemon, kept.register)[0], 200)
+        self.assertEqual(self.with_code(daemon, lambda code: temporary.register(code, temporary=True))[0], 200)
+        path = os.path.join(self.state, "browsers.json")
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+        with open(path) as file:
+            stored = json.load(file)
+        self.assertEqual([each["id"] for each in stored["browsers"]], [kept.id])
+        self.assertNotIn(daemon.token, json.dumps(stored))
+        self.assertIn("proof", kept.challenge()[1])
+        self.crash(daemon)  # it was stored before the browser was told
+        daemon = self.start_again(daemon)
+        self.assertIn("proof", kept.challenge()[1])
+        self.assertEqual(kept.authorised("GET", "/v1/sessions")[0], 200)
+        self.assertEqual(temporary.authorised("GET", "/v1/sessions")[0], 401)
+        self.assertEqual(self.post(daemon, "/v1/browsers/revoke", {"browser": kept.id}, unix=True)[0], 200)
+        self.crash(daemon)
+        daemon = self.start_again(daemon)
+        self.assertEqual(kept.authorised("GET", "/v1/sessions")[0], 401)
+        with open(path) as file:
+            self.assertEqual(json.load(file), {**stored, "browsers": []})
+
+    def test_a_damaged_or_public_file_of_browsers_is_set_aside(self):
+        daemon = self.start()
+        path = os.path.join(self.state, "browsers.json")
+        for damage in (lambda: open(path, "w").write('{"browsers'), lambda: os.chmod(path, 0o666)):
+            browser = BrowserKey(daemon.port)
+            self.assertEqual(self.with_code(daemon, browser.register)[0], 200)
+            daemon.stop()
+            damage()
+            daemon = self.start_again(daemon)
+            self.assertEqual(browser.authorised("GET", "/v1/sessions")[0], 401)
+            self.assertIn(b"browsers must sign in again", daemon.stderr())
+            self.assertTrue(os.path.exists(path + ".torn"))
+            self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+
+    def test_a_deleted_token_signs_the_browsers_out(self):
+        daemon = self.start()
+        browser = BrowserKey(daemon.port)
+        self.assertEqual(self.with_code(daemon, browser.register)[0], 200)
+        daemon.stop()
+        os.unlink(os.path.join(self.state, "token"))
+        self.start_again(daemon)
+        self.assertEqual(browser.authorised("GET", "/v1/sessions")[0], 401)
 
     def with_code(self, daemon, use):
         """The result of use() with a one-time code; with another one if it took longer than a code is valid."""
@@ -243,11 +318,15 @@ class Tokens(EndpointCase):
     def test_codes_and_tokens_are_never_logged(self):
         daemon = self.start("--log-level", "trace")
         code = self.post(daemon, "/v1/codes", unix=True)[1]["code"]
-        self.post(daemon, "/v1/token", {"code": code})
+        browser = BrowserKey(daemon.port)
+        registration = browser.registration(code)
+        browser.send_registration(registration)
+        used = browser.authorization("GET", "/v1/sessions")
+        self.assertEqual(browser.request("GET", "/v1/sessions", Authorization=used)[0], 200)
         fresh = self.post(daemon, "/v1/token/rotate", unix=True)[1]["token"]
         daemon.stop()
         stderr = daemon.stderr().decode()
-        for secret in (code, fresh, daemon.token):
+        for secret in (code, fresh, daemon.token, registration["proof"], used.split(".")[2]):
             self.assertNotIn(secret, stderr)
 
     def test_rotating_the_token_closes_connections_that_used_the_old_one(self):

@@ -107,7 +107,7 @@ class Limits(HttpCase):
     def test_oversized_and_malformed_requests_get_their_status(self):
         daemon = self.start()
         host = f"Host: 127.0.0.1:{daemon.port}"
-        post = ("POST /v1/token HTTP/1.1", host, "Content-Type: application/json")
+        post = ("POST /v1/browsers/register HTTP/1.1", host, "Content-Type: application/json")
         cases = ((("GET /healthz HTTP/1.1", host, "X: " + "x" * 9000), b"", 431),
                  (("GET /healthz?" + "x" * 5000 + " HTTP/1.1", host), b"", 414),
                  (("GET /healthz?" + "x" * 20000 + " HTTP/1.1", host), b"", 414),
@@ -131,7 +131,7 @@ class Limits(HttpCase):
     def test_the_body_of_a_get_is_discarded(self):
         daemon = self.start()
         self.assertEqual(curl(daemon, "/healthz", "-X", "GET", "-d", "x" * 1000)[0], 200)
-        self.assertEqual(curl(daemon, "/v1/token", "-H", "Content-Type: application/json", "-H", "Expect: 100-continue", "-d", '{"code":"x"}')[0], 401)
+        self.assertEqual(curl(daemon, "/v1/seen", "-H", "Content-Type: application/json", "-H", "Expect: 100-continue", "-d", '{"session":"x"}')[0], 404)
 
     def test_a_connection_closes_after_its_last_allowed_request(self):
         daemon = self.configured("[limits]\nrequests = 2\n")
@@ -191,7 +191,7 @@ class Timeouts(HttpCase):
         daemon = self.configured(self.quick)
         host = f"Host: 127.0.0.1:{daemon.port}"
         for part in (("GET / HT",), ("GET / HTTP/1.1", host, "X: y"),
-                     ("POST /v1/token HTTP/1.1", host, "Content-Type: application/json", "Content-Length: 10", "", "12")):
+                     ("POST /v1/browsers/register HTTP/1.1", host, "Content-Type: application/json", "Content-Length: 10", "", "12")):
             raw, answer = self.answered(daemon, *part, end=b"")
             self.assertEqual(answer[0], 408, part)
             self.assertTrue(raw.closed())

@@ -10,6 +10,7 @@ import unittest
 
 import websockets
 
+from support.browser_key import BrowserKey
 from support.harness import deadline_s, http, wait_for
 from support.transcripts import Session, SessionWithSiblingAgents
 from support.team import TeamCase
@@ -423,15 +424,56 @@ class Users(TeamCase):
         connection = self.connection(hub)
         code = json.loads(connection.request("POST /v1/codes", hub.token)[1])["code"]  # valid for a minute
         expect("the owner from HERE requests /v1/codes and receives a one-time code")
-        body = json.dumps({"code": code}).encode()
-        self.assertEqual(browser.request("POST /v1/token", body=body, Content_Type="application/json")[0], 200)
-        expect("the bearer of a one-time code from HERE requests /v1/token and receives a page token")
-        self.assertEqual(browser.request("POST /v1/token", body=body, Content_Type="application/json")[0], 401)
-        expect("anonymous from HERE requests /v1/token and receives nothing")
+        key = BrowserKey(hub.port)
+        body = json.dumps(key.registration(code)).encode()
+        headers = {"Content_Type": "application/json", "Origin": key.origin}
+        expect("anonymous from HERE requests /v1/challenge and receives nothing")
+        status, text = browser.request("POST /v1/browsers/register", body=body, **headers)
+        key.id = json.loads(text)["browser"]
+        self.assertEqual(status, 200)
+        expect(f"the bearer of a one-time code from HERE requests /v1/browsers/register and receives the sign-in of browser {key.id} as the owner")
+        self.assertEqual(browser.request("POST /v1/browsers/register", body=body, **headers)[0], 401)
+        expect("anonymous from HERE requests /v1/browsers/register and receives nothing")
+        self.assertEqual(browser.request("GET /v1/sessions", Authorization="Earshot x.y.z")[0], 401)
+        expect("anonymous from HERE requests /v1/sessions and receives nothing: the token is wrong")
         stderr = hub.stderr().decode()
         for secret in (TOKEN, hub.token, code):
             self.assertNotIn(secret, stderr)
         self.assertNotIn("?", "".join(self.audit_lines(hub)))
+
+    def test_a_users_browser_has_the_present_rights_of_the_user(self):
+        hub = self.team()
+        ada, bob = self.host("ada", self.nats), self.host("bob", self.nats)
+        self.session(ada).turn("of ada"), self.session(bob).turn("the secret of bob")
+        self.assert_hub_complete(hub)
+        connection = self.connection(hub)
+        status, text = connection.request("POST /v1/codes", TOKEN)
+        self.assertEqual(status, 200)
+        browser, of_owner = BrowserKey(hub.port), BrowserKey(hub.port)
+        self.assertEqual(browser.register(json.loads(text)["code"])[0], 200)
+        self.assertEqual(of_owner.register(json.loads(connection.request("POST /v1/codes", hub.token)[1])["code"])[0], 200)
+
+        def hosts(who):
+            status, answer = who.authorised("GET", "/v1/sessions")
+            return {each["host"] for each in answer["sessions"]} if status == 200 else status
+
+        self.assertEqual((hosts(browser), hosts(of_owner)), ({"ada"}, {"ada", "bob"}))
+        listed = json.loads(connection.request("GET /v1/browsers", TOKEN)[1])["browsers"]
+        self.assertEqual([(each["browser"], each["user"], each["view"]) for each in listed], [(browser.id, "ada", "full")])
+        self.assertEqual(len(json.loads(connection.request("GET /v1/browsers", hub.token)[1])["browsers"]), 2)
+        for path, body in (("/v1/browsers/revoke", {"browser": of_owner.id}), ("/v1/health", None)):
+            self.assertIn(browser.authorised("POST" if body else "GET", path, body)[0], (403, 404))
+        hub.stop()
+        hub = self.hub(self.nats, more=user("ada", hosts=["bob"], view="meta"), listen=f"127.0.0.1:{hub.port}")  # other rights
+        self.assert_hub_complete(hub)
+        self.assertEqual(hosts(browser), {"bob"})
+        self.assertNotIn("secret", json.dumps(browser.authorised("GET", "/v1/sessions")[1]))
+        hub.stop()
+        hub = self.hub(self.nats, more=user("bob", OTHER, hosts=["bob"]), listen=f"127.0.0.1:{hub.port}")  # ada was removed
+        self.assertEqual((hosts(browser), hosts(of_owner)), (401, {"ada", "bob"}))
+        hub.stop()
+        hub = self.hub(self.nats, more=user("ada", hosts=["ada"]), listen=f"127.0.0.1:{hub.port}")  # another ada
+        self.assertEqual(hosts(browser), 401)
 
     def test_a_connection_without_a_hello_is_audited(self):
         self.nats = self.broker()

@@ -6,6 +6,7 @@ import subprocess
 import threading
 import unittest
 
+from support.browser_key import BrowserKey
 from support.endpoints import EndpointCase, curl, parse_response
 from support.harness import build, deadline_s, earshot, sanitized, wait_for
 from support.transcripts import Registry, Session
@@ -201,11 +202,12 @@ class Seen(ReportsCase):
         self.assertEqual(self.post(daemon, "/v1/seen", {"session": session.session}, unix=False, token=False)[0], 401)
         self.assertTrue(self.unseen(daemon, session))
 
-    def test_a_page_token_may_mark_sessions(self):
+    def test_a_browser_may_mark_sessions(self):
         daemon, _, session = self.followed()
         code = json.loads(self.post(daemon, "/v1/codes", "")[2])["code"]
-        token = json.loads(self.post(daemon, "/v1/token", {"code": code}, unix=False, token=False)[2])["token"]
-        self.assertEqual(self.post(daemon, "/v1/seen", {"session": session.session}, "-H", f"Authorization: Bearer {token}", unix=False, token=False)[0], 204)
+        browser = BrowserKey(daemon.port)
+        self.assertEqual(browser.register(code)[0], 200)
+        self.assertEqual(browser.authorised("POST", "/v1/seen", {"session": session.session})[0], 204)
         self.assertFalse(self.unseen(daemon, session))
 
     def test_marks_survive_a_restart_and_turns_in_between_are_unseen(self):

@@ -112,8 +112,8 @@ class TlsClient(Client):
 class EventStream:
     """curl reading /v1/events: the parsed lines, as they arrive."""
 
-    def __init__(self, daemon, query="", unix=True, more=()):
-        where = ["--unix-socket", daemon.socket] if unix else ["-H", f"Authorization: Bearer {daemon.token}"]
+    def __init__(self, daemon, query="", unix=True, more=(), authorization=None):
+        where = ["--unix-socket", daemon.socket] if unix else ["-H", f"Authorization: {authorization or 'Bearer ' + daemon.token}"]
         base = "http://localhost" if unix else f"http://127.0.0.1:{daemon.port}"
         self.frames = []
         self.process = subprocess.Popen(["curl", "-sSN", *where, *more, f"{base}/v1/events{query}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
