@@ -154,13 +154,9 @@ withBrowser("signing in", (env) => {
 
   test("a browser without WebCrypto is told what it needs", async () => {
     await env.daemon.start();
-    const { page } = await env.openPage({}, address(env.daemon), (fresh) => fresh.addInitScript(() => {
+    const { page } = await env.openPage({}, await signInUrl(env.daemon), (fresh) => fresh.addInitScript(() => {
       Object.defineProperty(Crypto.prototype, "subtle", { get: () => undefined });
     }));
-    await page.goto(await signInUrl(env.daemon));
-    await page.reload();
-    await page.locator("#state[data-kind=trouble]").waitFor();
-    await page.goto(`${address(env.daemon)}#code=${await codeOf(env.daemon)}`);
     await env.waitForState(page, "This browser cannot sign in here.");
   });
 
