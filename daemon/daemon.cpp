@@ -87,6 +87,30 @@ std::vector<std::string> directories_of(const std::vector<Root>& roots) {
   return directories;
 }
 
+/// Cursors depend on the host's key, and the text on the rules of redaction and of this version.
+std::string search_identity(const config::Options& options, const serve::Secrets& secrets,
+                            const redact::Redactor& redactor, const std::string& version) {
+  std::string identity = team::owner_id(secrets.hash_key) + "\n" + version;
+  for (const std::string_view rule : redactor.names()) identity += "\n" + std::string(rule);
+  for (const auto& [name, pattern] : options.redaction) identity += "\n" + name + "=" + pattern;
+  return identity;
+}
+
+/// Null: off, and the index is deleted.
+std::unique_ptr<search::Search> make_search(boost::asio::io_context& io, const config::Options& options,
+                                            const serve::Secrets& secrets, const redact::Redactor& redactor,
+                                            serve::Server& server, const std::string& version) {
+  if (!options.search) {
+    search::remove_index(options.state);
+    return nullptr;
+  }
+  search::SearchOptions search;
+  search.directory = options.state;
+  search.identity = search_identity(options, secrets, redactor, version);
+  search.host = options.hub ? "" : options.host;
+  return std::make_unique<search::Search>(io, std::move(search), redactor, server);
+}
+
 }  // namespace
 
 /// A request to read the state of cold transcripts.
@@ -114,8 +138,10 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
       folds_(fold_threads()),
       server_(io, server_options(options, resources.secrets, version)),
       watchers_(io, disk_.get_executor(), watch_mode(options.watch), sweep_intervals(options)),
+      search_(make_search(io, options, resources.secrets, redactor_, server_, version)),
       tail_(io, disk_.get_executor(), watchers_.mux(),
-            tail_options(options, roots_, resources.secrets, redactor_, folds_), server_),
+            tail_options(options, roots_, resources.secrets, redactor_, folds_),
+            search_ ? static_cast<tail::StreamObserver&>(*search_) : server_),
       seen_file_(io, disk_.get_executor(), state_ + "/seen.json",
                  [this]() -> const serve::SeenMarks& { return server_.seen(); }),
       browsers_file_(io, disk_.get_executor(), state_ + "/browsers.json",
@@ -159,12 +185,18 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
   browsers_file_.store([](const std::string&) {});  // the id of the daemon, and without former users
   server_.set_seen(seen_file_.read());
   server_.set_remote_view(options.remote_view);
+  if (search_) {
+    server_.set_search([this](serve::SearchRequest request, std::function<void(serve::HttpResponse)> done) {
+      search_->run(std::move(request), std::move(done));
+    });
+  }
   server_.listen(options.listen, std::move(resources.tls), options.names, options.listen_descriptor);
   server_.listen(std::move(resources.socket));
   if (options.hub) server_.set_welcome_url(options.hub->url_public);
 }
 
 Daemon::~Daemon() {
+  if (search_) search_->stop();
   disk_.stop();
   folds_.stop();
   folds_.join();
@@ -191,6 +223,7 @@ void Daemon::ready() {
 #endif
   on_ready_(url_);
   team_.start();
+  if (search_) search_->start(tail_);
 }
 
 void Daemon::log_problems() const {
@@ -249,6 +282,7 @@ void Daemon::fill(serve::MetricsPage& page) const {
       page.sample(records, {{"program", unknown.program}, {"version", unknown.version}, {"type", type}});
   page.family("earshot_redactions_total", "Redacted secrets, by rule.");
   for (const auto& [rule, count] : redactor_.counts()) page.sample(count, {{"rule", rule}});
+  if (search_) search_->fill(page);
   team_.fill(page);
 }
 
@@ -297,11 +331,13 @@ void Daemon::fill(serve::Health& health) const {
   health.watch = {watch_mode_, watchers_.problem(), watchers_.watches()};
   for (const tail::FileProblem& problem : tail_.problems())
     health.problems.push_back({problem.path, problem.reason, problem.advice});
+  if (search_) search_->fill(health);
   team_.fill(health);
 }
 
 void Daemon::stop() {
   team_.stop();
+  if (search_) search_->stop();
   tail_.stop();
   status_tracker_->stop();
   remove_address();

@@ -14,6 +14,7 @@
 #include "browsers_file.hpp"
 #include "config/options.hpp"
 #include "redact/redactor.hpp"
+#include "search/search.hpp"
 #include "seen_file.hpp"
 #include "serve/auth/secrets.hpp"
 #include "serve/http/metrics.hpp"
@@ -112,6 +113,7 @@ class Daemon final : public status::StatusObserver {
   serve::Server server_;
   watch::Watchers watchers_;
   std::unique_ptr<status::StatusTracker> status_tracker_;
+  std::unique_ptr<search::Search> search_;  // null: off
   tail::Tail tail_;
   SeenFile seen_file_;
   BrowsersFile browsers_file_;

@@ -28,6 +28,7 @@ MODULES = {
     "tail": {"tail", "watch", *AGENTS},
     "status": {"status", "watch", *AGENTS},
     "serve": SERVE,
+    "search": {"search", *SERVE},
     "team": {"team", *SERVE},
     "config": {"config", "team", *SERVE},
     "service": {"service", *BASE},

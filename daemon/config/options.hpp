@@ -62,6 +62,7 @@ struct Options {
   std::vector<std::string> names;
   View remote_view = View::meta;  // of TLS connections
   bool redact = true;
+  bool search = true;
   std::vector<std::pair<std::string, std::string>> redaction;  // the owner's rules: name, pattern
   serve::Limits limits;
   std::size_t log_bytes_max = serve::LiveLog::bytes_max_default;

@@ -114,6 +114,7 @@ class Server final : public tail::StreamObserver {
   void set_remote_record_reader(ReadRemoteRecord forward) {
     context_.read_remote_record = std::move(forward);
   }
+  void set_search(RunSearch search) { context_.search = std::move(search); }
   void set_remote_view(View view) { context_.access.remote_view = view; }
   /// Serves a client that was not accepted by a listener.
   void admit(std::unique_ptr<Transport> transport, TransportKind transport_kind,

@@ -16,6 +16,7 @@
 #include "serve/auth/secrets.hpp"
 #include "serve/http/message.hpp"
 #include "serve/http/metrics.hpp"
+#include "serve/http/search.hpp"
 #include "serve/limits.hpp"
 #include "serve/stream/live_log.hpp"
 #include "serve/stream/session_store.hpp"
@@ -114,6 +115,7 @@ struct ServerContext {
     return redact_record(line, audience == Audience::raw ? nullptr : filter, is_json);
   }
   ReadRemoteRecord read_remote_record;  // null: records are read from the files
+  RunSearch search;                     // null: search is off
 };
 
 /// A transcript changed recently, or its process is running.

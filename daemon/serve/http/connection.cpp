@@ -126,6 +126,11 @@ void HttpConnection::handle(bool cold_sessions_read) {
       return read_cold_sessions(std::move(response));
     case HttpResponse::Kind::stored:
       return store_browsers(std::move(response));
+    case HttpResponse::Kind::later:
+      return response.compute([weak = weak_from_this()](const HttpResponse& computed) {
+        const auto self = weak.lock();
+        if (self && self->state_ == State::working) self->respond(computed);
+      });
     case HttpResponse::Kind::events:
       return EventStream::start(*this, session_, caller, response);
     case HttpResponse::Kind::websocket:

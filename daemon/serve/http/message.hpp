@@ -92,6 +92,7 @@ struct HttpResponse {
     events,     // the body is an event stream
     cold,       // repeat the request after the sessions for which `wanted` is true were read
     stored,  // complete, after the browsers were stored; if that fails: `not_stored` and the reason, as 500
+    later,      // `compute` makes the response
   } kind = Kind::response;
   bool meta = false;  // of websocket and events: the meta view was requested
   unsigned status = 200;
@@ -103,6 +104,8 @@ struct HttpResponse {
   std::string upgrade;                                   // of 426
   std::string subscription;                              // of events: the `subscribe` message
   std::function<bool(std::string_view session)> wanted;  // of cold
+  /// Of later. Calls `done` once, on the loop, possibly after the connection was closed.
+  std::function<void(std::function<void(HttpResponse)> done)> compute;
   std::string issued;      // for the audit log: what the caller was given; empty: nothing
   std::string not_stored;  // of stored
 };

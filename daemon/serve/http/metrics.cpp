@@ -159,6 +159,14 @@ std::string health_json(const Health& health) {
     });
   json.key("redaction").begin_object().member("on", health.redaction.on);
   json.array_member("rules", health.redaction.rules).end_object();
+  const Health::Search& search = health.search;
+  json.key("search").begin_object().member("on", search.on);
+  if (search.on) {
+    json.member("building", search.building).member("indexed", search.indexed).member("total", search.total);
+    json.member("documents", search.documents).member("bytes", search.bytes).member("lag_ms", search.lag_ms);
+    json.member_if_any("problem", search.problem);
+  }
+  json.end_object();
   if (!health.team.all.empty()) {
     json.key("team").begin_object();
     for (const TeamMetric& each : health.team.all) json.member(each.name, each.value);

@@ -146,6 +146,12 @@ struct Health {
     std::vector<std::string> rules;  // active rules
   };
 
+  struct Search {
+    bool on = false, building = false;
+    std::string problem;  // empty: none
+    std::uint64_t indexed = 0, total = 0, documents = 0, bytes = 0, lag_ms = 0;
+  };
+
   std::string version, instance, host;
   std::int64_t pid = 0, uptime_s = 0;
   std::string state, address, socket;  // paths and a URL; empty: none
@@ -154,6 +160,7 @@ struct Health {
   std::vector<Problem> problems;
   std::vector<UnknownRecords> unknown_records;
   Redaction redaction;
+  Search search;
   TeamMetrics team;
   std::vector<Host> hosts;
   std::size_t connections = 0, sessions = 0;

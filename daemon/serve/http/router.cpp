@@ -12,6 +12,7 @@
 #include "base/json_writer.hpp"
 #include "serve/auth/secrets.hpp"
 #include "serve/http/event_stream.hpp"
+#include "serve/http/search.hpp"
 #include "serve/http/sign_in_routes.hpp"
 #include "serve/stream/frames.hpp"
 
@@ -321,6 +322,8 @@ constexpr Route routes[] = {
     {"/metrics", get_head, Open::to_metrics, metrics},
     {"/v1/health", get_head, Open::to_owner, health},
     {"/v1/sessions", get_head, Open::to_users, sessions},
+    {"/v1/search", get_head, Open::to_users, search},
+    {"/v1/history", get_head, Open::to_users, history},
     {"/v1/events", get, Open::to_users, events},
     {"/v1/ws", get, Open::to_unauthenticated, websocket},
     {"/v1/codes", post, Open::to_users, create_code, false},

@@ -1,0 +1,447 @@
+#include "search/indexer.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/clock.hpp"
+
+namespace earshot::search {
+namespace {
+
+using std::chrono::nanoseconds;
+using Steady = std::chrono::steady_clock;
+
+constexpr std::size_t piece_bytes = 128 << 10;  // read and folded without a rest
+constexpr nanoseconds rest_max = std::chrono::milliseconds(50);
+
+/// Equal stamps are the same content. Empty if the file changed so recently that a later change may have the
+/// same times.
+std::string stamp_of(const FileStat& stat) {
+  constexpr std::int64_t tick_ns = 1'000'000'000;
+  if (wall_now().count() - std::max(stat.changed_ns, stat.modified_ns) < tick_ns) return {};
+  std::string stamp;
+  for (const auto number : {stat.device, stat.inode, stat.size, static_cast<std::uint64_t>(stat.modified_ns),
+                            static_cast<std::uint64_t>(stat.changed_ns)})
+    stamp += std::to_string(number) + '.';
+  return stamp;
+}
+
+}  // namespace
+
+/// A transcript that is read by this thread.
+struct Indexer::Fold {
+  Fold(const IndexJob& job, const TextFilter& filter)
+      : name(job.name), transcript(job.options), documents(filter) {}
+  const std::string name;
+  Transcript transcript;
+  DocumentMaker documents;
+  Fd fd;
+  std::uint64_t device = 0, inode = 0;
+  std::uint64_t offset = 0;  // of the next byte to read
+};
+
+/// What the thread does next.
+struct Indexer::Work {
+  enum class What { stop, check, dropped, flush, listed, job } what = What::stop;
+  bool is_corrupt = false, is_live = false;
+  std::string name;
+  IndexJob job;
+  std::vector<ListedStream> listed;
+};
+
+Indexer::Indexer(IndexerOptions options, Callbacks callbacks)
+    : options_(std::move(options)), callbacks_(std::move(callbacks)) {}
+
+Indexer::~Indexer() { stop(); }
+
+void Indexer::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void Indexer::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    if (store_) store_->interrupt();
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Indexer::scan(std::vector<ListedStream> streams) {
+  std::sort(streams.begin(), streams.end(),
+            [](const auto& a, const auto& b) { return a.modified_ms < b.modified_ms; });
+  const std::lock_guard lock(mutex_);
+  listed_ = std::move(streams);
+  listed_pending_ = scanning_ = true;
+  jobs_requested_ = false;
+  jobs_.clear();
+  state_.building = true;
+  wake_.notify_all();
+}
+
+void Indexer::add_jobs(std::vector<IndexJob> jobs) {
+  const std::lock_guard lock(mutex_);
+  if (!jobs_requested_) return;  // of an earlier scan
+  jobs_requested_ = false;
+  std::move(jobs.begin(), jobs.end(), std::back_inserter(jobs_));
+  wake_.notify_all();
+}
+
+void Indexer::changed(IndexJob job) {
+  const std::lock_guard lock(mutex_);
+  std::string name = job.name;
+  changed_.insert_or_assign(std::move(name), std::move(job));
+  wake_.notify_all();
+}
+
+void Indexer::dropped(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  changed_.erase(name);
+  dropped_.insert(name);
+  wake_.notify_all();
+}
+
+void Indexer::check_file(bool is_corrupt) {
+  const std::lock_guard lock(mutex_);
+  check_pending_ = true;
+  corrupt_pending_ |= is_corrupt;
+  wake_.notify_all();
+}
+
+Indexer::State Indexer::state() const {
+  const std::lock_guard lock(mutex_);
+  State state = state_;
+  state.waiting += listed_.size() + jobs_.size() + changed_.size();
+  return state;
+}
+
+// --- The thread ---
+
+void Indexer::run() {
+  lower_thread_priority();
+  workspace_ = std::make_unique<Workspace>();
+  buffer_ = std::make_unique<char[]>(piece_bytes + feed_padding);
+  while (true) {
+    try {
+      if (!store_ && !open_store()) return;
+      std::unique_lock lock(mutex_);
+      Work work = take_work(lock);
+      if (work.what == Work::What::stop) return;
+      lock.unlock();
+      const auto began = Steady::now();
+      if (!do_work(work)) return;
+      rest(Steady::now() - began);
+    } catch (const DatabaseError& error) {
+      fail(error);
+    }
+  }
+}
+
+/// Retries until there is a store. False: stopped.
+bool Indexer::open_store() {
+  while (true) {
+    std::string problem;
+    try {
+      auto store = std::make_unique<Store>(options_.path, options_.identity);
+      const bool is_new = store->was_created();
+      std::unique_lock lock(mutex_);
+      if (stopped_) return false;
+      store_ = std::move(store);
+      state_.problem.clear();
+      state_.documents = store_->documents();
+      state_.bytes = store_->bytes();
+      const bool is_again = is_new && std::exchange(retry_at_, {}) != Steady::time_point();
+      if (is_again) ++state_.rebuilt;
+      lock.unlock();
+      if (is_again) callbacks_.need_scan();
+      return true;
+    } catch (const DatabaseError& error) {
+      problem = error.what();
+    }
+    spdlog::warn("search: {}: {}; retrying", options_.path, problem);
+    std::unique_lock lock(mutex_);
+    state_.problem = problem;
+    retry_at_ = Steady::now() + options_.retry;
+    if (wake_.wait_for(lock, options_.retry, [this] { return stopped_; })) return false;
+  }
+}
+
+/// Forgets what is not stored; the store is opened again.
+void Indexer::reopen(bool is_corrupt) {
+  batch_.clear(), batch_bytes_ = 0;
+  folds_.clear();
+  const std::lock_guard lock(mutex_);
+  store_.reset();
+  if (is_corrupt) remove_database(options_.path);
+  retry_at_ = Steady::now();  // a new file is scanned into
+}
+
+void Indexer::fail(const DatabaseError& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+  }
+  if (error.is_corrupt()) {
+    spdlog::warn("search: {}: {}; building the index again", options_.path, error.what());
+    return reopen(true);
+  }
+  spdlog::warn("search: {}: {}; retrying", options_.path, error.what());
+  reopen(false);
+  std::unique_lock lock(mutex_);
+  state_.problem = error.what();
+  wake_.wait_for(lock, options_.retry, [this] { return stopped_; });
+  if (stopped_) return;
+  lock.unlock();
+  callbacks_.need_scan();  // what the failed transaction had
+}
+
+/// Requests the jobs of the next listed streams before the last ones are done.
+void Indexer::request_jobs(std::unique_lock<std::mutex>& lock) {
+  if (listed_.empty() || jobs_requested_ || jobs_.size() > jobs_per_request / 2) return;
+  std::vector<std::string> names;
+  while (!listed_.empty() && names.size() < jobs_per_request) {
+    names.push_back(std::move(listed_.back().name));
+    listed_.pop_back();
+  }
+  jobs_requested_ = true;
+  lock.unlock();
+  callbacks_.need_jobs(std::move(names));
+  lock.lock();
+}
+
+Indexer::Work Indexer::take_work(std::unique_lock<std::mutex>& lock) {
+  Work work;
+  while (true) {
+    const bool is_batch_due = !batch_.empty() && Steady::now() - batch_began_ >= options_.batch_time;
+    if (!listed_pending_) request_jobs(lock);
+    if (stopped_) {
+      work.what = Work::What::stop;
+    } else if (std::exchange(check_pending_, false)) {
+      work.what = Work::What::check;
+      work.is_corrupt = std::exchange(corrupt_pending_, false);
+    } else if (!dropped_.empty()) {
+      work.what = Work::What::dropped;
+      work.name = *dropped_.begin();
+      dropped_.erase(dropped_.begin());
+    } else if (is_batch_due) {
+      work.what = Work::What::flush;
+    } else if (!changed_.empty()) {
+      work.what = Work::What::job;
+      work.is_live = true;
+      work.job = std::move(changed_.begin()->second);
+      changed_.erase(changed_.begin());
+    } else if (std::exchange(listed_pending_, false)) {
+      work.what = Work::What::listed;
+      work.listed = listed_;
+    } else if (!jobs_.empty()) {
+      work.what = Work::What::job;
+      work.job = std::move(jobs_.front());
+      jobs_.pop_front();
+    } else if (!batch_.empty()) {
+      work.what = Work::What::flush;
+    } else {
+      if (scanning_ && !jobs_requested_) {
+        scanning_ = state_.building = false;
+      }
+      wake_.wait(lock);
+      continue;
+    }
+    state_.waiting = work.what == Work::What::job ? 1 : state_.waiting;
+    return work;
+  }
+}
+
+/// False: stopped.
+bool Indexer::do_work(Work& work) {
+  switch (work.what) {
+    case Work::What::stop:
+      return false;
+    case Work::What::flush:
+      flush();
+      break;
+    case Work::What::check:
+      if (work.is_corrupt || !store_->is_in_place()) reopen(work.is_corrupt);
+      return true;
+    case Work::What::listed:
+      remove_unlisted(work.listed);
+      break;
+    case Work::What::dropped:
+      flush();
+      take_fold(work.name);
+      store_->remove(work.name);
+      break;
+    case Work::What::job:
+      index(work.job, work.is_live);
+      break;
+  }
+  publish();
+  return true;
+}
+
+void Indexer::publish() {
+  const std::uint64_t bytes = store_->bytes();
+  const std::lock_guard lock(mutex_);
+  state_.waiting = batch_.size();  // not stored yet
+  state_.documents = store_->documents();
+  state_.bytes = bytes;
+}
+
+void Indexer::remove_unlisted(const std::vector<ListedStream>& listed) {
+  std::set<std::string_view> names;
+  for (const ListedStream& each : listed) names.insert(each.name);
+  flush();
+  for (const std::string& name : store_->names())
+    if (!names.contains(name)) store_->remove(name);
+}
+
+void Indexer::index(const IndexJob& job, bool is_live) {
+  const FileStat stat = stat_file(job.path);
+  if (!stat.ok() || !stat.is_regular()) return;  // the tail reports a removal
+  const bool is_in_batch = std::any_of(batch_.begin(), batch_.end(),
+                                       [&](const Store::Change& each) { return each.row.name == job.name; });
+  if (is_in_batch) flush();
+  const auto known = store_->find(job.name);
+  const std::string stamp = stamp_of(stat);
+  if (known && !stamp.empty() && known->stamp == stamp) return;
+
+  StreamRow row = known.value_or(StreamRow{});
+  row.name = job.name;
+  auto fold = take_fold(job.name);
+  const bool goes_on = fold && known && fold->device == stat.device && fold->inode == stat.inode &&
+                       fold->offset <= stat.size && fold->transcript.end() == known->cursor;
+  if (!goes_on) {
+    const auto begin = [&](std::uint64_t skip) {
+      fold = std::make_unique<Fold>(job, *options_.filter);
+      fold->documents.skip_to(skip);
+      fold->fd = open_for_reading(job.path);
+      const FileStat opened = fold->fd ? stat_file(fold->fd.get()) : FileStat{};
+      fold->device = opened.device, fold->inode = opened.inode;
+      return fold->fd && opened.ok() && opened.is_regular();
+    };
+    const std::uint64_t proof = row.cursor.offset;
+    if (!begin(proof)) return;
+    if (proof > 0) {
+      if (!read_to(*fold, proof, job, row)) return;
+      const Cursor end = fold->transcript.end();
+      if (fold->offset != proof || end.offset != proof || end.prefix_hash != row.cursor.prefix_hash) {
+        flush();
+        store_->remove(job.name);  // another history
+        row = StreamRow{};
+        row.name = job.name;
+        if (!begin(0)) return;
+      }
+    }
+  }
+  if (!fold->fd) fold->fd = open_for_reading(job.path);
+  if (!fold->fd || !read_to(*fold, UINT64_MAX, job, row)) return;
+  const FileStat after = stat_file(fold->fd.get());
+  row.stamp = after.size == fold->offset ? stamp_of(after) : std::string();
+  collect(*fold, job, row);
+  fold->fd.reset();
+  if (batch_bytes_ >= options_.batch_bytes_max) flush();
+  if (is_live && fold->transcript.memory_bytes() <= fold_bytes_max) keep_fold(std::move(fold));
+}
+
+/// Reads up to `end`, or the end of the file. False: stopped, or an error of the disk.
+bool Indexer::read_to(Fold& fold, std::uint64_t end, const IndexJob& job, StreamRow& row) {
+  while (fold.offset < end) {
+    const auto began = Steady::now();
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, end - fold.offset));
+    const long got = read_at(fold.fd.get(), buffer_.get(), wanted, fold.offset);
+    if (got < 0) return false;
+    if (got == 0) return true;
+    fold.offset += static_cast<std::uint64_t>(got);
+    std::fill_n(buffer_.get() + got, feed_padding, '\0');
+    fold.transcript.feed({buffer_.get(), static_cast<std::size_t>(got)}, *workspace_, fold.documents);
+    if (batch_bytes_ + fold.documents.bytes() >= options_.batch_bytes_max) {
+      row.stamp.clear();  // bytes follow
+      collect(fold, job, row);
+      flush();
+      row = store_->find(job.name).value_or(row);
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopped_) return false;
+    }
+    rest(Steady::now() - began);
+  }
+  return true;
+}
+
+/// Adds what the fold has made to the batch, and the state after it to the row.
+void Indexer::collect(Fold& fold, const IndexJob& job, StreamRow& row) {
+  const Transcript& transcript = fold.transcript;
+  const StreamState& state = transcript.state();
+  const auto label = [&](const std::string& text) { return clean_text(text, 1024, *options_.filter); };
+  const bool is_named = !job.session.empty() && !job.is_session_likely;
+  row.session =
+      is_named || transcript.recorded_session().empty() ? job.session : transcript.recorded_session();
+  row.agent = job.agent.empty() ? transcript.recorded_agent() : job.agent;
+  row.directory = job.directory;
+  row.program = state.program;
+  row.project = label(state.project);
+  row.model = label(state.model);
+  row.title = label(state.title);
+  if (row.title.empty()) row.title = fold.documents.first_prompt();
+  row.cursor = transcript.end();
+  row.first_ms = fold.documents.first_ms();
+  row.last_ms = std::max(fold.documents.last_ms(), state.last_activity_ms);
+  row.prompts = fold.documents.prompts();
+  row.tools = fold.documents.tools();
+  row.input = state.usage.input, row.output = state.usage.output;
+  row.cache_read = state.usage.cache_read, row.cache_write = state.usage.cache_write;
+  row.cost_usd = state.cost_usd;
+  if (batch_.empty()) batch_began_ = Steady::now();
+  batch_bytes_ += fold.documents.bytes() + sizeof(StreamRow);
+  batch_.push_back({row, fold.documents.take()});
+}
+
+void Indexer::flush() {
+  if (batch_.empty()) return;
+  if (!store_->is_in_place()) throw DatabaseError(11 /* SQLITE_CORRUPT */, "the file was deleted");
+  try {
+    store_->apply(batch_);
+  } catch (const DatabaseError& error) {
+    if (!error.is_full() || !store_->evict_oldest()) throw;
+    store_->apply(batch_);
+  }
+  batch_.clear(), batch_bytes_ = 0;
+  limit_size();
+}
+
+void Indexer::limit_size() {
+  while (store_->bytes() > options_.bytes_max && store_->evict_oldest()) {
+    const std::lock_guard lock(mutex_);
+    ++state_.evicted;
+    if (stopped_) return;
+  }
+}
+
+std::unique_ptr<Indexer::Fold> Indexer::take_fold(const std::string& name) {
+  const auto found =
+      std::find_if(folds_.begin(), folds_.end(), [&](const auto& each) { return each->name == name; });
+  if (found == folds_.end()) return nullptr;
+  auto fold = std::move(*found);
+  folds_.erase(found);
+  return fold;
+}
+
+void Indexer::keep_fold(std::unique_ptr<Fold> fold) {
+  folds_.push_back(std::move(fold));
+  if (folds_.size() > folds_max) folds_.pop_front();
+}
+
+void Indexer::rest(nanoseconds worked) {
+  const auto time = std::min(
+      rest_max,
+      nanoseconds(static_cast<std::int64_t>(static_cast<double>(worked.count()) * options_.rest_per_work)));
+  if (time < std::chrono::microseconds(100)) return;
+  std::unique_lock lock(mutex_);
+  wake_.wait_for(lock, time, [this] { return stopped_; });
+}
+
+}  // namespace earshot::search

@@ -1,0 +1,145 @@
+// The thread that reads transcripts and writes the index. It folds each file as the tail does (core
+// Transcript over the file's bytes) and stores only redacted text.
+//
+// A stream is indexed up to a cursor. To go on, the fold of the last turn is used if it is still in memory;
+// otherwise the file is folded again and must prove the cursor: if its prefix hash differs, the stream is
+// indexed anew. A file whose attributes are those of the last turn is not read.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/system.hpp"
+#include "base/text_filter.hpp"
+#include "core/transcript.hpp"
+#include "search/store.hpp"
+
+namespace earshot::search {
+
+/// A stream to index.
+struct IndexJob {
+  std::string name, path;
+  TranscriptOptions options;       // for cursors that are the stream's
+  std::string session;             // by the path; empty: the records name it
+  bool is_session_likely = false;  // the records may name another session, and the agent
+  std::string agent, directory;    // by the path; empty: none, or the records name it
+};
+
+/// A stream of the first pass.
+struct ListedStream {
+  std::string name;
+  std::int64_t modified_ms = 0;
+};
+
+struct IndexerOptions {
+  std::string path, identity;
+  const TextFilter* filter = nullptr;  // outlives the indexer
+  std::uint64_t bytes_max = std::uint64_t{1}
+                            << 30;             // above it the documents of the oldest streams are removed
+  std::size_t batch_bytes_max = 4 << 20;       // of documents in one transaction
+  std::chrono::milliseconds batch_time{1000};  // a transaction is not delayed longer
+  std::chrono::milliseconds retry{60'000};     // after an error of the disk
+  /// The part of the time that the thread rests while it has work, so that a busy machine stays responsive.
+  double rest_per_work = 1;
+};
+
+/// Calls are made on one thread, from which the indexer's thread takes over work. The callbacks run on the
+/// indexer's thread and must not block.
+class Indexer {
+ public:
+  struct Callbacks {
+    /// Answered by add_jobs() with the jobs of those that still exist.
+    std::function<void(std::vector<std::string> names)> need_jobs;
+    /// The index is new: answered by scan().
+    std::function<void()> need_scan;
+  };
+  static constexpr std::size_t jobs_per_request = 64;
+  static constexpr std::size_t folds_max = 32;  // transcripts in memory, of the streams that grew last
+  static constexpr std::size_t fold_bytes_max = 1 << 20;  // a larger one is not kept
+
+  Indexer(IndexerOptions options, Callbacks callbacks);
+  ~Indexer();
+  void start();
+  /// Interrupts what is being done; nothing is called afterwards.
+  void stop();
+
+  /// All streams: those that are indexed and not listed are removed.
+  void scan(std::vector<ListedStream> streams);
+  void add_jobs(std::vector<IndexJob> jobs);
+  /// The stream grew, or is new.
+  void changed(IndexJob job);
+  /// The stream was removed or has another history.
+  void dropped(const std::string& name);
+  /// Another thread found that the file is missing or corrupt.
+  void check_file(bool is_corrupt);
+
+  struct State {
+    bool building = true;
+    std::uint64_t waiting = 0;  // streams
+    std::uint64_t documents = 0, bytes = 0, evicted = 0, rebuilt = 0;
+    std::string problem;  // for users; empty: none
+  };
+  State state() const;
+
+ private:
+  struct Fold;
+  struct Work;
+
+  void run();
+  bool open_store();
+  void reopen(bool is_corrupt);
+  void fail(const DatabaseError& error);
+  void request_jobs(std::unique_lock<std::mutex>& lock);
+  Work take_work(std::unique_lock<std::mutex>& lock);
+  bool do_work(Work& work);
+  void remove_unlisted(const std::vector<ListedStream>& listed);
+  void index(const IndexJob& job, bool is_live);
+  bool read_to(Fold& fold, std::uint64_t end, const IndexJob& job, StreamRow& row);
+  void collect(Fold& fold, const IndexJob& job, StreamRow& row);
+  void flush();
+  void limit_size();
+  std::unique_ptr<Fold> take_fold(const std::string& name);
+  void keep_fold(std::unique_ptr<Fold> fold);
+  void rest(std::chrono::nanoseconds worked);
+  void publish();
+
+  const IndexerOptions options_;
+  const Callbacks callbacks_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopped_ = false, check_pending_ = false, corrupt_pending_ = false;
+  bool scanning_ = false, listed_pending_ = false;
+  std::vector<ListedStream> listed_;  // newest last: taken from the back
+  bool jobs_requested_ = false;
+  std::deque<IndexJob> jobs_;  // of listed streams
+  std::map<std::string, IndexJob> changed_;
+  std::set<std::string> dropped_;
+  State state_;
+  std::unique_ptr<Store> store_;  // replaced under the mutex, by the indexer's thread; null: unusable
+
+  // Of the indexer's thread.
+  std::vector<Store::Change> batch_;
+  std::size_t batch_bytes_ = 0;
+  std::chrono::steady_clock::time_point batch_began_, retry_at_;
+  std::list<std::unique_ptr<Fold>> folds_;  // least recently used first
+  std::unique_ptr<Workspace> workspace_;
+  std::unique_ptr<char[]> buffer_;
+  std::thread thread_;
+};
+
+/// The calling thread gives way to all others, for the processor and the disk, where the system permits it.
+void lower_thread_priority();
+
+}  // namespace earshot::search

@@ -1,0 +1,237 @@
+#include "search/search.hpp"
+
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "base/system.hpp"
+#include "tail/history.hpp"
+
+namespace earshot::search {
+namespace {
+
+constexpr std::string_view file_name = "/search.sqlite";
+
+IndexerOptions indexer_options(const SearchOptions& options, const TextFilter& filter) {
+  IndexerOptions indexer;
+  indexer.path = options.directory + std::string(file_name);
+  indexer.identity = options.identity;
+  indexer.filter = &filter;
+  return indexer;
+}
+
+}  // namespace
+
+// --- The query thread ---
+
+QueryThread::QueryThread(std::string path, std::string host) : reader_(std::move(path), std::move(host)) {}
+
+void QueryThread::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void QueryThread::run(serve::SearchRequest request, IndexState state, Done done) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  if (!thread_.joinable()) thread_ = std::thread([this] { run_all(); });
+  queries_.push_back({std::move(request), state, std::move(done)});
+  wake_.notify_all();
+}
+
+void QueryThread::run_all() {
+  while (true) {
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [this] { return stopped_ || !queries_.empty(); });
+    if (stopped_) return;
+    const Query query = std::move(queries_.front());
+    queries_.pop_front();
+    lock.unlock();
+    bool is_broken = false;
+    serve::HttpResponse response = reader_.run(query.request, query.state, is_broken);
+    query.done(std::move(response), is_broken);
+  }
+}
+
+// --- The loop ---
+
+void remove_index(const std::string& directory) { remove_database(directory + std::string(file_name)); }
+
+Search::Search(boost::asio::io_context& io, SearchOptions options, const TextFilter& filter,
+               tail::StreamObserver& next)
+    : io_(io),
+      next_(next),
+      path_(options.directory + std::string(file_name)),
+      indexer_(indexer_options(options, filter),
+               {[this](std::vector<std::string> names) {
+                  post([this, names = std::move(names)] { resolve(names); });
+                },
+                [this] { post([this] { list_all(); }); }}),
+      queries_(path_, options.host),
+      timer_(io) {}
+
+Search::~Search() { stop(); }
+
+void Search::start(tail::Tail& tail) {
+  tail_ = &tail;
+  indexer_.start();
+  list_all();
+}
+
+void Search::stop() {
+  tail_ = nullptr;
+  timer_.cancel();
+  indexer_.stop();
+  queries_.stop();
+  alive_.reset();
+}
+
+/// From any thread.
+void Search::post(std::function<void()> task) {
+  boost::asio::post(io_, [weak = std::weak_ptr<char>(alive_), task = std::move(task)] {
+    if (!weak.expired()) task();
+  });
+}
+
+void Search::list_all() {
+  if (!tail_) return;
+  std::vector<ListedStream> listed;
+  tail_->for_each([&](const tail::Stream& stream) {
+    listed.push_back({stream.name(), stream.modified_ms()});
+  });
+  indexer_.scan(std::move(listed));
+}
+
+void Search::resolve(const std::vector<std::string>& names) {
+  if (!tail_) return;
+  std::vector<IndexJob> jobs;
+  for (const std::string& name : names)
+    if (auto job = job_of(name)) jobs.push_back(std::move(*job));
+  indexer_.add_jobs(std::move(jobs));
+}
+
+std::optional<IndexJob> Search::job_of(std::string_view name) const {
+  const tail::Stream* stream = tail_->find(name);
+  if (!stream) return std::nullopt;
+  const StreamIdentity& identity = stream->path_identity();
+  const auto history = tail_->history(*stream);
+  if (!history) return std::nullopt;
+  return IndexJob{stream->name(),     stream->path(), history->options(), identity.session,
+                  identity.is_likely, identity.agent, identity.directory};
+}
+
+void Search::grew(const tail::Stream& stream) {
+  if (!tail_) return;  // the first list has it
+  if (!grown_.contains(stream.name())) grown_.insert(stream.name());
+  if (!behind_since_) behind_since_ = Clock::now();
+  if (std::exchange(timer_runs_, true)) return;
+  timer_.expires_after(settle_time);
+  timer_.async_wait([this, weak = std::weak_ptr<char>(alive_)](const boost::system::error_code& failed) {
+    if (!failed && !weak.expired()) index_grown();
+  });
+}
+
+void Search::index_grown() {
+  if (!tail_) return;
+  for (std::size_t left = slice_streams; left > 0 && !grown_.empty(); --left) {
+    if (auto job = job_of(*grown_.begin())) indexer_.changed(std::move(*job));
+    grown_.erase(grown_.begin());
+  }
+  if (!grown_.empty()) return post([this] { index_grown(); });
+  timer_runs_ = false;
+  behind_since_.reset();
+}
+
+void Search::on_added(const tail::Stream& stream) {
+  next_.on_added(stream);
+  grew(stream);
+}
+
+void Search::on_changed(const tail::Stream& stream) {
+  next_.on_changed(stream);
+  grew(stream);
+}
+
+void Search::on_reset(const tail::Stream& stream, std::string_view reason) {
+  next_.on_reset(stream, reason);
+  if (tail_) indexer_.dropped(stream.name());
+  grew(stream);
+}
+
+void Search::on_removed(const tail::Stream& stream) {
+  if (tail_) indexer_.dropped(stream.name());
+  if (const auto grown = grown_.find(stream.name()); grown != grown_.end()) grown_.erase(grown);
+  next_.on_removed(stream);
+}
+
+IndexState Search::index_state() const {
+  const Indexer::State state = indexer_.state();
+  const std::uint64_t total = tail_ ? tail_->counters().known_files : 0;
+  const std::uint64_t waiting = state.waiting + grown_.size();
+  return {state.building, total - std::min(total, waiting), total};
+}
+
+void Search::run(serve::SearchRequest request, std::function<void(serve::HttpResponse)> done) {
+  const auto refuse = [&](unsigned status, std::string_view text) {
+    boost::asio::post(io_, [done, response = serve::text_response(status, text)] { done(response); });
+  };
+  if (!tail_) return refuse(503, "the index is not available at the moment: retry later");
+  std::size_t& of_client = in_flight_[request.client];
+  if (of_client >= client_queries_max)
+    return refuse(429, "too many searches at once: wait for their answers");
+  if (all_in_flight_ >= queries_max) return refuse(503, "too many searches are waiting: retry later");
+  ++of_client, ++all_in_flight_;
+  const std::string client = request.client;
+  queries_.run(std::move(request), index_state(),
+               [this, weak = std::weak_ptr<char>(alive_), client, done = std::move(done)](
+                   serve::HttpResponse response, bool is_broken) {
+                 boost::asio::post(io_,
+                                   [this, weak, client, done, response = std::move(response), is_broken] {
+                                     if (weak.expired()) return;
+                                     if (--in_flight_[client] == 0) in_flight_.erase(client);
+                                     --all_in_flight_, ++answered_;
+                                     if (is_broken) indexer_.check_file(stat_file(path_).ok());
+                                     done(response);
+                                   });
+               });
+}
+
+void Search::fill(serve::Health& health) const {
+  const Indexer::State state = indexer_.state();
+  const IndexState index = index_state();
+  health.search.on = true;
+  health.search.building = state.building;
+  health.search.indexed = index.indexed;
+  health.search.total = index.total;
+  health.search.documents = state.documents;
+  health.search.bytes = state.bytes;
+  health.search.problem = state.problem;
+  if (behind_since_)
+    health.search.lag_ms = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - *behind_since_).count());
+}
+
+void Search::fill(serve::MetricsPage& page) const {
+  serve::Health health;
+  fill(health);
+  const Indexer::State state = indexer_.state();
+  const serve::Health::Search& search = health.search;
+  page.add("earshot_search_building", "1 while the first pass over all transcripts is not finished.",
+           search.building ? 1 : 0);
+  page.add("earshot_search_problem", "1 if the index cannot be written.", search.problem.empty() ? 0 : 1);
+  page.add("earshot_search_indexed_streams", "Transcripts that are indexed completely.", search.indexed);
+  page.add("earshot_search_pending_streams", "Transcripts that are not.", search.total - search.indexed);
+  page.add("earshot_search_documents", "Documents in the index.", search.documents);
+  page.add("earshot_search_bytes", "Size of the index.", search.bytes);
+  page.add("earshot_search_lag_seconds", "For how long a transcript's new lines have waited to be indexed.",
+           static_cast<double>(search.lag_ms) / 1000);
+  page.add("earshot_search_evicted_total",
+           "Transcripts whose documents were removed because of the size limit.", state.evicted);
+  page.add("earshot_search_rebuilt_total", "Times that the index was lost or corrupt.", state.rebuilt);
+  page.add("earshot_search_queries_total", "Queries answered.", answered_);
+}
+
+}  // namespace earshot::search

@@ -1,0 +1,252 @@
+#include "search/store.hpp"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "base/system.hpp"
+
+namespace earshot::search {
+namespace {
+
+constexpr std::string_view schema = R"(
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE streams(
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, session TEXT NOT NULL, agent TEXT NOT NULL,
+  program TEXT NOT NULL, project TEXT NOT NULL, directory TEXT NOT NULL, title TEXT NOT NULL,
+  model TEXT NOT NULL, cursor_offset INTEGER NOT NULL, cursor_index INTEGER NOT NULL,
+  cursor_hash INTEGER NOT NULL, stamp TEXT NOT NULL, first_ms INTEGER NOT NULL, last_ms INTEGER NOT NULL,
+  prompts INTEGER NOT NULL, tools INTEGER NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL,
+  cache_read INTEGER NOT NULL, cache_write INTEGER NOT NULL, cost_usd REAL, documents INTEGER NOT NULL);
+CREATE TABLE documents(
+  id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, kind INTEGER NOT NULL, cursor_offset INTEGER NOT NULL,
+  cursor_index INTEGER NOT NULL, cursor_hash INTEGER NOT NULL, text TEXT NOT NULL);
+CREATE INDEX documents_by_stream ON documents(stream);
+CREATE VIRTUAL TABLE words USING fts5(text, content='documents', content_rowid='id',
+  tokenize="unicode61 remove_diacritics 2", prefix='2 3');
+)";
+
+constexpr std::string_view insert_stream =
+    "INSERT INTO streams(name, session, agent, program, project, directory, title, model, cursor_offset, "
+    "cursor_index, cursor_hash, stamp, first_ms, last_ms, prompts, tools, input, output, cache_read, "
+    "cache_write, cost_usd, documents) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
+    "ON CONFLICT(name) DO UPDATE SET session=excluded.session, agent=excluded.agent, "
+    "program=excluded.program, project=excluded.project, directory=excluded.directory, "
+    "title=excluded.title, model=excluded.model, cursor_offset=excluded.cursor_offset, "
+    "cursor_index=excluded.cursor_index, cursor_hash=excluded.cursor_hash, stamp=excluded.stamp, "
+    "first_ms=excluded.first_ms, last_ms=excluded.last_ms, prompts=excluded.prompts, tools=excluded.tools, "
+    "input=excluded.input, output=excluded.output, cache_read=excluded.cache_read, "
+    "cache_write=excluded.cache_write, cost_usd=excluded.cost_usd, documents=excluded.documents "
+    "RETURNING id";
+
+/// Rolls back unless committed.
+class Transaction {
+ public:
+  explicit Transaction(Database& db) : db_(db) { db_.run("BEGIN IMMEDIATE"); }
+  ~Transaction() {
+    if (!is_done_) sqlite3_exec(db_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+  }
+  void commit() {
+    db_.run("COMMIT");
+    is_done_ = true;
+  }
+
+ private:
+  Database& db_;
+  bool is_done_ = false;
+};
+
+std::int64_t first_id(const StreamRow& row, const Document& document) {
+  const std::int64_t time = std::clamp<std::int64_t>(document.time_ms, 0, time_ms_max);
+  // Different documents of one time usually begin at different numbers, in the order of the transcript.
+  const std::uint64_t place =
+      std::hash<std::string>()(row.name) + document.cursor.offset / 16 + document.cursor.index;
+  return (time << id_time_shift) | static_cast<std::int64_t>(place & ((1 << id_time_shift) - 1));
+}
+
+}  // namespace
+
+const std::string_view stream_columns =
+    "id, name, session, agent, program, project, directory, title, model, cursor_offset, cursor_index, "
+    "cursor_hash, stamp, first_ms, last_ms, prompts, tools, input, output, cache_read, cache_write, "
+    "cost_usd, documents";
+
+StreamRow read_stream(const Statement& row) {
+  int at = 0;
+  const auto count = [&] { return static_cast<std::uint64_t>(row.integer(at++)); };
+  StreamRow stream;
+  stream.id = row.integer(at++);
+  for (std::string* text : {&stream.name, &stream.session, &stream.agent, &stream.program, &stream.project,
+                            &stream.directory, &stream.title, &stream.model})
+    *text = row.text(at++);
+  stream.cursor.offset = count();
+  stream.cursor.index = static_cast<std::uint32_t>(count());
+  stream.cursor.prefix_hash = count();
+  stream.stamp = row.text(at++);
+  stream.first_ms = row.integer(at++);
+  stream.last_ms = row.integer(at++);
+  for (std::uint64_t* number : {&stream.prompts, &stream.tools, &stream.input, &stream.output,
+                                &stream.cache_read, &stream.cache_write})
+    *number = count();
+  if (!row.is_null(at)) stream.cost_usd = row.real(at);
+  stream.documents = static_cast<std::uint64_t>(row.integer(at + 1));
+  return stream;
+}
+
+Store::Store(std::string path, std::string identity)
+    : path_(std::move(path)), identity_(std::move(identity)) {
+  open();
+}
+
+void Store::open() {
+  try {
+    db_.emplace(path_, Database::Mode::write);
+    if (!is_usable()) throw DatabaseError(SQLITE_CORRUPT, "another schema");
+  } catch (const DatabaseError& error) {
+    db_.reset();
+    if (!error.is_corrupt()) throw;
+    remove_database(path_);
+    db_.emplace(path_, Database::Mode::write);
+    create();
+  }
+  // The index is derived: after a power failure the last transactions may be missing. The log is limited.
+  db_->run("PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=16777216; PRAGMA temp_store=MEMORY");
+  documents_ = static_cast<std::uint64_t>(db_->number("SELECT coalesce(sum(documents), 0) FROM streams"));
+  const FileStat stat = stat_file(path_);
+  device_ = stat.device, inode_ = stat.inode;
+}
+
+bool Store::is_usable() {
+  const std::int64_t version = db_->number("PRAGMA user_version");
+  if (version == 0 && db_->number("SELECT count(*) FROM sqlite_master") == 0) {
+    create();
+    return true;
+  }
+  if (version != schema_version) return false;
+  Statement statement(db_->handle(), "SELECT value FROM meta WHERE key = 'identity'");
+  return statement.step() && statement.text(0) == identity_;
+}
+
+void Store::create() {
+  created_ = true;
+  db_->run("PRAGMA journal_mode=WAL");
+  Transaction transaction(*db_);
+  db_->run(std::string(schema));
+  db_->statement("INSERT INTO meta VALUES('identity', ?)").bind(identity_).run();
+  db_->run("PRAGMA user_version=" + std::to_string(schema_version));
+  transaction.commit();
+}
+
+std::optional<StreamRow> Store::find(std::string_view name) {
+  Statement& statement =
+      db_->statement("SELECT " + std::string(stream_columns) + " FROM streams WHERE name = ?");
+  if (!statement.bind(name).step()) return std::nullopt;
+  StreamRow row = read_stream(statement);
+  statement.reset();
+  return row;
+}
+
+std::vector<std::string> Store::names() {
+  std::vector<std::string> names;
+  Statement& statement = db_->statement("SELECT name FROM streams");
+  statement.reset();
+  while (statement.step()) names.push_back(statement.text(0));
+  return names;
+}
+
+void Store::apply(std::span<Change> changes) {
+  struct Entry {
+    std::int64_t id, stream;
+    const Document* document;
+  };
+  Transaction transaction(*db_);
+  std::vector<Entry> entries;
+  std::uint64_t added = 0;
+  for (Change& change : changes) {
+    StreamRow& row = change.row;
+    row.documents += change.documents.size();
+    added += change.documents.size();
+    Statement& statement = db_->statement(insert_stream);
+    statement.bind(row.name, row.session, row.agent, row.program, row.project, row.directory, row.title,
+                   row.model, row.cursor.offset, row.cursor.index, row.cursor.prefix_hash, row.stamp,
+                   row.first_ms, row.last_ms, row.prompts, row.tools, row.input, row.output, row.cache_read,
+                   row.cache_write, row.cost_usd, row.documents);
+    statement.step();
+    row.id = statement.integer(0);
+    statement.run();
+    for (const Document& document : change.documents)
+      entries.push_back({first_id(row, document), row.id, &document});
+  }
+  // In the order of ids, so that FTS5 collects them in one segment.
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const Entry& a, const Entry& b) { return a.id < b.id; });
+  Statement& exists = db_->statement("SELECT 1 FROM documents WHERE id = ?");
+  Statement& insert = db_->statement("INSERT INTO documents VALUES(?,?,?,?,?,?,?)");
+  Statement& words = db_->statement("INSERT INTO words(rowid, text) VALUES(?,?)");
+  std::int64_t last = -1;
+  for (Entry& entry : entries) {
+    entry.id = std::max(entry.id, last + 1);
+    while (exists.bind(entry.id).step()) ++entry.id;
+    exists.reset();
+    last = entry.id;
+    const Document& document = *entry.document;
+    insert
+        .bind(entry.id, entry.stream, static_cast<int>(document.kind), document.cursor.offset,
+              document.cursor.index, document.cursor.prefix_hash, document.text)
+        .run();
+    words.bind(entry.id, document.text).run();
+  }
+  transaction.commit();
+  documents_ += added;
+}
+
+void Store::remove_documents(std::int64_t stream) {
+  Statement& select = db_->statement("SELECT id, text FROM documents WHERE stream = ?");
+  Statement& forget = db_->statement("INSERT INTO words(words, rowid, text) VALUES('delete', ?, ?)");
+  select.bind(stream);
+  while (select.step()) forget.bind(select.integer(0), select.text(1)).run();
+  select.reset();
+  db_->statement("DELETE FROM documents WHERE stream = ?").bind(stream).run();
+}
+
+void Store::remove(std::string_view name, bool keep_row) {
+  const auto row = find(name);
+  if (!row) return;
+  Transaction transaction(*db_);
+  remove_documents(row->id);
+  db_->statement(keep_row ? "UPDATE streams SET documents = 0 WHERE id = ?"
+                          : "DELETE FROM streams WHERE id = ?")
+      .bind(row->id)
+      .run();
+  transaction.commit();
+  documents_ -= std::min(documents_, row->documents);
+}
+
+bool Store::evict_oldest() {
+  Statement& oldest = db_->statement("SELECT name FROM streams WHERE documents > 0 ORDER BY last_ms LIMIT 1");
+  oldest.reset();
+  if (!oldest.step()) return false;
+  const std::string name = oldest.text(0);
+  oldest.reset();
+  remove(name, true);
+  db_->run("INSERT INTO words(words, rank) VALUES('merge', 500)");  // frees pages of removed words
+  return true;
+}
+
+std::uint64_t Store::bytes() {
+  const std::int64_t pages = db_->number("PRAGMA page_count") - db_->number("PRAGMA freelist_count");
+  return static_cast<std::uint64_t>(pages * db_->number("PRAGMA page_size"));
+}
+
+bool Store::is_in_place() const {
+  const FileStat stat = stat_file(path_);
+  return stat.ok() && stat.device == device_ && stat.inode == inode_;
+}
+
+void Store::interrupt() {
+  if (db_) sqlite3_interrupt(db_->handle());
+}
+
+}  // namespace earshot::search
