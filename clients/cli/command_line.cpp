@@ -21,6 +21,7 @@ constexpr const char* examples =
     "  earshot tail                             follow all sessions live\n"
     "  earshot tail --since 30m --project api   the last half hour of a project, then live\n"
     "  earshot show                             read the latest session, turn by turn\n"
+    "  earshot search 'rate limit'              find it in all sessions, old ones too\n"
     "  earshot focus                            go to the terminal of the session that has waited longest\n"
     "  earshot status                           check the daemon\n"
     "  earshot statusline --follow              a line for a status bar, updated at each change\n"
@@ -197,6 +198,33 @@ Run add_show(CLI::App& app) {
         ->type_name("N")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40).description(""));
   });
+}
+
+const CommandText<SearchOptions> search_text = {
+    {{"--json", &SearchOptions::json, "print a JSON array of results as the protocol defines them"}},
+    R"(Searches titles, prompts, answers and the inputs of tools; newest first. All words must occur in the same text;
+a word also matches the beginning of a longer one. "…" is a phrase, and -word excludes; put -- before a query
+that begins with one. Upper and lower case are equal.
+
+Examples:
+  earshot search rate limit
+  earshot search '"connection refused" -test' --project api --since 7d
+  earshot search --kind prompt migration
+
+Exit codes, as those of grep: 0 something was found; 1 nothing; 2 no daemon, search is off, or a usage error.)"};
+Run add_search(CLI::App& app) {
+  return define_command<SearchOptions>(
+      app, search_text, search_command, [](CLI::App& command, SearchOptions& options) {
+        command.add_option("QUERY", options.words, "words to search for")->type_name("QUERY")->required();
+        add_since(command, options.since_ms, "only what was said since then");
+        command.add_option("--kind", options.kinds, "only prompt, answer, tool (its input) or title")
+            ->type_name("KIND")
+            ->check(CLI::IsMember({"prompt", "answer", "tool", "title"}).description(""))
+            ->allow_extra_args(false);
+        command.add_option("--limit", options.limit, "at most so many results (default: 20)")
+            ->type_name("N")
+            ->check(CLI::Range(std::size_t{1}, std::size_t{10'000}).description(""));
+      });
 }
 
 const CommandText<FocusOptions> focus_text = {
@@ -438,6 +466,7 @@ constexpr Entry entries[] = {
     {"ls", "list sessions and their status; waiting ones come first", add_ls},
     {"tail", "follow what agents do, live, until ^C", add_tail},
     {"show", "read a session turn by turn, from its beginning", add_show},
+    {"search", "search the text of all sessions", add_search},
     {"focus", "bring the terminal of a session to the front; by default the one that has waited longest",
      add_focus},
     {"status", "show whether the daemon is all right, and what it monitors", add_status},

@@ -92,6 +92,18 @@ struct ShowOptions {
 };
 int show_command(const ShowOptions& options, const DaemonAddresses& addresses);
 
+struct SearchOptions {
+  std::vector<std::string> words;  // the query, joined by blanks
+  Filters filters;
+  ConnectOptions daemon;
+  ColourMode colour = ColourMode::automatic;
+  std::vector<std::string> kinds;  // prompt, answer, tool, title; empty: all
+  std::optional<std::int64_t> since_ms;
+  std::size_t limit = 20;
+  bool json = false;
+};
+int search_command(const SearchOptions& options);
+
 struct FocusOptions {
   std::string session;  // an id, a unique beginning of one, or `last`; empty: the one that has waited longest
   Filters filters;      // restrict the sessions to choose from
@@ -206,6 +218,12 @@ struct Health {
   std::vector<Host> hosts;  // of a hub
   std::optional<bool> redaction;
   std::size_t redaction_rules = 0;
+  struct Search {
+    bool on = false, building = false;
+    std::uint64_t indexed = 0, total = 0, documents = 0, bytes = 0;
+    std::string problem;
+  };
+  std::optional<Search> search;  // absent: the daemon is older
   std::uint64_t connections = 0, connections_max = 0, sessions = 0;
 };
 

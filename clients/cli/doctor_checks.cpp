@@ -160,6 +160,23 @@ Findings check_daemon(const Probe& probe, std::string_view own_version) {
            "find out which program listens there:  ss -ltnp"}};
 }
 
+namespace {
+
+Finding check_search(const Health::Search& search) {
+  if (!search.on) return {Level::ok, "search", "off: `search = false` in earshot.toml"};
+  const std::string size = std::to_string(search.documents) + " documents, " + format_bytes(search.bytes);
+  if (!search.problem.empty())
+    return {Level::warning, "search", "the index cannot be written: " + search.problem,
+            "free space in the state directory; the daemon retries"};
+  if (search.building)
+    return {Level::ok, "search",
+            "the index is being built: " + std::to_string(search.indexed) + " of " +
+                std::to_string(search.total) + " transcripts, " + size};
+  return {Level::ok, "search", "all transcripts are indexed: " + size};
+}
+
+}  // namespace
+
 Findings check_health(const Health& health) {
   Findings findings;
   if (health.redaction && *health.redaction)
@@ -169,6 +186,7 @@ Findings check_health(const Health& health) {
   if (health.redaction && !*health.redaction)
     findings.push_back({Level::warning, "redaction", "off: secrets in transcripts are shown",
                         "set `redact = true` in earshot.toml"});
+  if (health.search) findings.push_back(check_search(*health.search));
   for (std::size_t i = 0; i < std::min(health.problems.size(), problems_max); ++i) {
     const Health::Problem& problem = health.problems[i];
     findings.push_back({Level::warning, "problem", problem.path + ": " + problem.reason, problem.advice});

@@ -168,6 +168,14 @@ std::optional<Health> parse_health(std::string_view json) {
     health.redaction = redaction.flag("on");
     health.redaction_rules = redaction.array_size("rules");
   }
+  if (const Fields search = frame->object("search"))
+    health.search = Health::Search{search.flag("on"),
+                                   search.flag("building"),
+                                   search.count("indexed"),
+                                   search.count("total"),
+                                   search.count("documents"),
+                                   search.count("bytes"),
+                                   std::string(search.text("problem"))};
   health.connections = frame->count("connections");
   health.connections_max = frame->object("limits").count("connections");
   health.sessions = frame->count("sessions");

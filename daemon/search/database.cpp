@@ -71,13 +71,15 @@ Database::Database(const std::string& path, Mode mode) {
     sqlite3_close(db_);
     throw error;
   }
-  sqlite3_busy_timeout(db_, busy_ms_max);
+  set_busy_timeout();
 }
 
 Database::~Database() {
   statements_.clear();
   sqlite3_close(db_);
 }
+
+void Database::set_busy_timeout() { sqlite3_busy_timeout(db_, busy_ms_max); }
 
 void Database::run(const std::string& sql) {
   const int result = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);

@@ -79,6 +79,7 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
+  void set_busy_timeout();  // the default one
   void run(const std::string& sql);
   /// Prepared once; valid as long as the connection. Not for use while it is being stepped elsewhere.
   Statement& statement(std::string_view sql);

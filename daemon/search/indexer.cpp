@@ -45,7 +45,7 @@ struct Indexer::Fold {
 
 /// What the thread does next.
 struct Indexer::Work {
-  enum class What { stop, check, dropped, flush, listed, job } what = What::stop;
+  enum class What { stop, check, dropped, flush, finish, listed, job } what = What::stop;
   bool is_corrupt = false, is_live = false;
   std::string name;
   IndexJob job;
@@ -245,7 +245,9 @@ Indexer::Work Indexer::take_work(std::unique_lock<std::mutex>& lock) {
       work.what = Work::What::flush;
     } else {
       if (scanning_ && !jobs_requested_) {
-        scanning_ = state_.building = false;
+        scanning_ = false;
+        work.what = Work::What::finish;
+        return work;
       }
       wake_.wait(lock);
       continue;
@@ -266,6 +268,12 @@ bool Indexer::do_work(Work& work) {
     case Work::What::check:
       if (work.is_corrupt || !store_->is_in_place()) reopen(work.is_corrupt);
       return true;
+    case Work::What::finish: {
+      store_->checkpoint();
+      const std::lock_guard lock(mutex_);
+      state_.building = scanning_;
+      break;
+    }
     case Work::What::listed:
       remove_unlisted(work.listed);
       break;

@@ -235,6 +235,13 @@ bool Store::evict_oldest() {
   return true;
 }
 
+void Store::checkpoint() {
+  sqlite3_wal_checkpoint_v2(db_->handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  sqlite3_busy_timeout(db_->handle(), 0);
+  sqlite3_wal_checkpoint_v2(db_->handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  db_->set_busy_timeout();
+}
+
 std::uint64_t Store::bytes() {
   const std::int64_t pages = db_->number("PRAGMA page_count") - db_->number("PRAGMA freelist_count");
   return static_cast<std::uint64_t>(pages * db_->number("PRAGMA page_size"));

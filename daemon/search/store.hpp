@@ -59,6 +59,8 @@ class Store {
   /// Removes the documents of the stream with the oldest activity; false: there are none.
   bool evict_oldest();
 
+  /// Moves the log into the file, and frees it if no query is running.
+  void checkpoint();
   std::uint64_t documents() const { return documents_; }
   std::uint64_t bytes();  // of the file's used pages
   /// False: the file was deleted or replaced.
