@@ -9,20 +9,25 @@ namespace {
 
 constexpr int busy_ms_max = 5000;  // waits for the other connection's transaction
 
+/// A file that ends early is the only extended code that matters.
+int primary(int code) { return code == SQLITE_IOERR_SHORT_READ ? code : code & 0xFF; }
+
 [[noreturn]] void fail(sqlite3* db, int code) {
-  throw DatabaseError(code & 0xFF, db ? sqlite3_errmsg(db) : sqlite3_errstr(code));
+  throw DatabaseError(primary(code), db ? sqlite3_errmsg(db) : sqlite3_errstr(code));
 }
 
 }  // namespace
 
-bool DatabaseError::is_corrupt() const { return code == SQLITE_CORRUPT || code == SQLITE_NOTADB; }
+bool DatabaseError::is_corrupt() const {
+  return code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_IOERR_SHORT_READ;
+}
 bool DatabaseError::is_interrupted() const { return code == SQLITE_INTERRUPT; }
 bool DatabaseError::is_full() const { return code == SQLITE_FULL; }
 
 Statement::Statement(sqlite3* db, std::string_view sql) : db_(db) {
   const int result =
       sqlite3_prepare_v3(db, sql.data(), static_cast<int>(sql.size()), 0, &statement_, nullptr);
-  if (result != SQLITE_OK) fail(db, result);
+  if (result != SQLITE_OK) fail(db, sqlite3_extended_errcode(db));
 }
 Statement::~Statement() { sqlite3_finalize(statement_); }
 
@@ -30,7 +35,7 @@ bool Statement::step() {
   const int result = sqlite3_step(statement_);
   if (result == SQLITE_ROW) return true;
   if (result == SQLITE_DONE) return false;
-  const DatabaseError error(result & 0xFF, sqlite3_errmsg(db_));
+  const DatabaseError error(primary(sqlite3_extended_errcode(db_)), sqlite3_errmsg(db_));
   sqlite3_reset(statement_);
   throw error;
 }
@@ -67,7 +72,7 @@ Database::Database(const std::string& path, Mode mode) {
   }
   const int result = sqlite3_open_v2(path.c_str(), &db_, flags, nullptr);
   if (result != SQLITE_OK) {
-    const DatabaseError error(result & 0xFF, db_ ? sqlite3_errmsg(db_) : sqlite3_errstr(result));
+    const DatabaseError error(primary(result), db_ ? sqlite3_errmsg(db_) : sqlite3_errstr(result));
     sqlite3_close(db_);
     throw error;
   }
@@ -83,7 +88,7 @@ void Database::set_busy_timeout() { sqlite3_busy_timeout(db_, busy_ms_max); }
 
 void Database::run(const std::string& sql) {
   const int result = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
-  if (result != SQLITE_OK) fail(db_, result);
+  if (result != SQLITE_OK) fail(db_, sqlite3_extended_errcode(db_));
 }
 
 Statement& Database::statement(std::string_view sql) {

@@ -13,7 +13,7 @@ struct sqlite3_stmt;
 
 namespace earshot::search {
 
-/// An error of SQLite. `code` is the primary result code.
+/// An error of SQLite. `code` is the primary result code, or SQLITE_IOERR_SHORT_READ.
 struct DatabaseError : std::runtime_error {
   DatabaseError(int result, const std::string& what) : std::runtime_error(what), code(result) {}
   /// The file is no sound database: delete it.

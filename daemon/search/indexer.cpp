@@ -143,6 +143,7 @@ void Indexer::run() {
 
 /// Retries until there is a store. False: stopped.
 bool Indexer::open_store() {
+  bool was_removed = false;
   while (true) {
     std::string problem;
     try {
@@ -161,6 +162,12 @@ bool Indexer::open_store() {
       return true;
     } catch (const DatabaseError& error) {
       problem = error.what();
+      if (error.is_corrupt() && !was_removed) {
+        remove_database(options_.path);
+        was_removed = true;
+        retry_at_ = Steady::now();
+        continue;
+      }
     }
     spdlog::warn("search: {}: {}; retrying", options_.path, problem);
     std::unique_lock lock(mutex_);

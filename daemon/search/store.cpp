@@ -104,6 +104,7 @@ void Store::open() {
   try {
     db_.emplace(path_, Database::Mode::write);
     if (!is_usable()) throw DatabaseError(SQLITE_CORRUPT, "another schema");
+    count_documents();
   } catch (const DatabaseError& error) {
     db_.reset();
     if (!error.is_corrupt()) throw;
@@ -113,9 +114,12 @@ void Store::open() {
   }
   // The index is derived: after a power failure the last transactions may be missing. The log is limited.
   db_->run("PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=16777216; PRAGMA temp_store=MEMORY");
-  documents_ = static_cast<std::uint64_t>(db_->number("SELECT coalesce(sum(documents), 0) FROM streams"));
   const FileStat stat = stat_file(path_);
   device_ = stat.device, inode_ = stat.inode;
+}
+
+void Store::count_documents() {
+  documents_ = static_cast<std::uint64_t>(db_->number("SELECT coalesce(sum(documents), 0) FROM streams"));
 }
 
 bool Store::is_usable() {

@@ -72,6 +72,7 @@ class Store {
   void open();
   bool is_usable();
   void create();
+  void count_documents();
   void remove_documents(std::int64_t stream);
 
   const std::string path_, identity_;
