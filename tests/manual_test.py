@@ -62,7 +62,7 @@ class Manual(unittest.TestCase):
     def test_the_page_of_earshot_lists_exactly_its_options(self):
         page = rendered(PAGES["earshot"])
         found = commands()
-        self.assertEqual(set(found), {"ls", "focus", "status", "statusline", "tail", "show", "replay", "usage", "open", "browsers", "token", "doctor", "completions", "help"})
+        self.assertEqual(set(found), {"ls", "focus", "status", "statusline", "tail", "show", "search", "replay", "usage", "open", "browsers", "token", "doctor", "completions", "help"})
         known = options(EARSHOT)
         for command in found:
             known |= options(EARSHOT, command)

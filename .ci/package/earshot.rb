@@ -25,6 +25,7 @@ class Earshot < Formula
   depends_on "re2"
   depends_on "simdjson"
   depends_on "spdlog"
+  depends_on "sqlite"
   depends_on "utf8proc"
   depends_on "xxhash"
 

@@ -218,7 +218,7 @@ Run add_search(CLI::App& app) {
         command.add_option("QUERY", options.words, "words to search for")->type_name("QUERY")->required();
         add_since(command, options.since_ms, "only what was said since then");
         command.add_option("--kind", options.kinds, "only prompt, answer, tool (its input) or title")
-            ->type_name("KIND")
+            ->type_name("prompt|answer|tool|title")
             ->check(CLI::IsMember({"prompt", "answer", "tool", "title"}).description(""))
             ->allow_extra_args(false);
         command.add_option("--limit", options.limit, "at most so many results (default: 20)")
