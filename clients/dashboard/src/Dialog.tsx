@@ -32,6 +32,7 @@ const shortcuts: Array<[string, string]> = [
   ["s", "snooze the session"],
   ["g, G", "to the top, to the newest"],
   ["/", "search"],
+  ["h", "history: search the text of all sessions"],
   ["←, →", "in the timeline: previous, next tool call; Enter shows it"],
   ["Esc", "leave the search, close, back to all sessions"],
   ["?", "show these keys"],

@@ -13,7 +13,7 @@ import type { Entry } from "./model.js";
 import { resumeInDirectory } from "./resume.js";
 import { openSession } from "./session.js";
 import { projectOf, titleOf, unseen, waiting } from "./rows.js";
-import { follow, address, openPlace } from "./route.js";
+import { follow, address, openPlace, openView } from "./route.js";
 import { Elapsed, ProgramMark, TodoProgress } from "./SessionParts.js";
 import { Timeline } from "./Timeline.js";
 
@@ -158,7 +158,7 @@ export function SessionPage(props: { session: string; host: string }) {
   const back = { session: "", host: "", at: "" };
   return (
     <div ref={page} class="session" data-offline={frame && isOffline(frame) ? "" : undefined}>
-      <div class="page-bar"><p class="back"><a href={address(back)} onClick={follow(back)}>← All sessions</a><Others except={key} /></p>{frame ? <Actions frame={frame} print={print} save={save} /> : null}</div>
+      <div class="page-bar"><p class="back"><a href={address(back)} onClick={follow(back)}>← {openView.value ? "History" : "All sessions"}</a><Others except={key} /></p>{frame ? <Actions frame={frame} print={print} save={save} /> : null}</div>
       {frame && current ? (
         <>
           <Head frame={frame} current={current} />

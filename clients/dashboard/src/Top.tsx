@@ -2,7 +2,7 @@ import { sessions } from "./connection.js";
 import { ConnectionHelp, ConnectionStatus } from "./ConnectionStatus.js";
 import { showHelp } from "./Dialog.js";
 import { notificationsBlocked, preferences, setPreferences, toggleNotifications } from "./notifications.js";
-import { follow, go, onlyHost, onlyProgram, onlyProject, openSession, query, address } from "./route.js";
+import { follow, go, onlyHost, onlyProgram, onlyProject, openSession, openView, query, address, historyView, overview } from "./route.js";
 import { programName } from "./format.js";
 import { chosenGrouping, chosenSorting, groupings, hosts, isTeam, programs, showsPrograms, sortings } from "./rows.js";
 import { Summary } from "./Summary.js";
@@ -71,7 +71,8 @@ export function Top() {
   return (
     <header class="top">
       <div class="bar">
-        <h1><a href={address({ session: "", host: "" })} onClick={follow({ session: "", host: "" })}>earshot</a></h1>
+        <h1><a href={address(overview)} onClick={follow(overview)}>earshot</a></h1>
+        <a class="history-link" href={address(historyView)} aria-current={openView.value === "history" ? "page" : undefined} title="All sessions, and search in their text (h)" onClick={follow(historyView)}>History</a>
         <ConnectionStatus />
         <div class="toggles">
           {"Notification" in window ? <Toggle on={notify} label={notificationsBlocked.value ? "Notify: blocked" : "Notify"} title={notificationsBlocked.value ? "Blocked by the browser: allow notifications for this page in its settings" : "Notify when a session needs you and this page is hidden"} toggle={() => void toggleNotifications()} /> : null}
@@ -80,7 +81,7 @@ export function Top() {
         </div>
         {has_sessions || openSession.value ? <ConnectionHelp place="advice" /> : null}
       </div>
-      {has_sessions && !openSession.value ? <><Summary /><Filters /></> : null}
+      {has_sessions && !openSession.value && !openView.value ? <><Summary /><Filters /></> : null}
     </header>
   );
 }

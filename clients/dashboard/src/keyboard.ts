@@ -1,6 +1,6 @@
 // Keyboard shortcuts. j and k move the focus between elements with data-item; a virtual list registers its own function, since an item may not be rendered.
 // Keys that an input or a select uses are left to it, and keys with a modifier to the browser.
-import { go, openSession, query } from "./route.js";
+import { findText, go, historyView, openSession, openView, overview, query } from "./route.js";
 import { showHelp } from "./Dialog.js";
 import { snoozing } from "./snooze.js";
 
@@ -39,6 +39,14 @@ function focusNextCard() {
   next?.closest("li")?.scrollIntoView({ block: "nearest" });
 }
 
+/** The search of this view; without one, that of the history. */
+function focusSearch() {
+  const search = document.getElementById("search");
+  if (search) return search.focus();
+  go(historyView);
+  requestAnimationFrame(() => document.getElementById("search")?.focus());
+}
+
 export const scrollToEnd = () => scrollTo(0, document.documentElement.scrollHeight);
 
 addEventListener("keydown", (event) => {
@@ -47,16 +55,19 @@ addEventListener("keydown", (event) => {
   const typing = target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement || target.isContentEditable;
   if (event.key === "Escape") {
     if (typing) {
-      if (query.value) go({ q: "" }, true);
+      if (openView.value && findText.value) go({ find: "" }, true);
+      else if (query.value) go({ q: "" }, true);
       target.blur();
     } else if (snoozing.value) {
       const title = target.closest(".card")?.querySelector<HTMLElement>("[data-card]");
       snoozing.value = "";
       title?.focus();
     } else if (openSession.value) {
-      go({ session: "", host: "" });
+      go({ session: "", host: "", at: "" });
     } else if (target instanceof HTMLSelectElement) {
       target.blur();
+    } else if (openView.value) {
+      go(overview);
     }
     return;
   }
@@ -70,7 +81,8 @@ addEventListener("keydown", (event) => {
     k: () => (list_focus ?? moveFocus)(-1),
     g: () => scrollTo(0, 0),
     G: scrollToEnd,
-    "/": () => document.getElementById("search")?.focus(),
+    "/": focusSearch,
+    h: () => (go(historyView), requestAnimationFrame(focusSearch)),
     "?": () => showHelp(),
     ...(!openSession.value && {
       n: focusNextCard,

@@ -1,15 +1,17 @@
 import "./style.css";
 import "./overview.css";
 import "./session.css";
+import "./history.css";
 import { signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { connect } from "./connection.js";
 import { HelpDialog } from "./Dialog.js";
+import { History } from "./History.js";
 import "./keyboard.js";
 import { announcement } from "./notifications.js";
 import { Overview } from "./Overview.js";
-import { openHost, openSession } from "./route.js";
+import { openHost, openSession, openView } from "./route.js";
 import { Top } from "./Top.js";
 
 const idle_ms = 1500; // after the page has loaded
@@ -42,7 +44,7 @@ function App() {
   return (
     <>
       <Top />
-      <main>{session ? <Session key={session + openHost.value} session={session} host={openHost.value} /> : <Overview />}</main>
+      <main>{session ? <Session key={session + openHost.value} session={session} host={openHost.value} /> : openView.value === "history" ? <History /> : <Overview />}</main>
       <p class="visually-hidden" aria-live="polite">{announcement.value}</p>
       <HelpDialog />
     </>

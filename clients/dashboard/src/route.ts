@@ -19,6 +19,16 @@ export const openSession = parameter("session"); // empty: the overview
 export const openHost = parameter("host");
 /** `<stream>@<cursor>`: the session's page opens at this event. */
 export const openPlace = parameter("at");
+export const openView = parameter("view"); // `history`; empty: the overview
+export const findText = parameter("find");
+export const historyProject = parameter("in");
+export const historyDay = parameter("day");
+export const historyKind = parameter("kind");
+
+const no_session = { session: "", host: "", at: "" };
+/** Changes of the address that lead to the two views. */
+export const overview = { ...no_session, view: "", find: "", in: "", day: "", kind: "" };
+export const historyView = { ...no_session, view: "history" };
 
 /** Returns the address with these parameters changed; an empty value removes one. */
 export function address(changes: Record<string, string>): string {

@@ -1,0 +1,146 @@
+// The history: all sessions by day, and the search in their text. A click opens the session at the place.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { connection } from "./connection.js";
+import { ConnectionHelp } from "./ConnectionStatus.js";
+import { cost, hourMinute, ms, plural, programName, shortModel, tokens } from "./format.js";
+import { byDay, load, pieces, type Page, type PastSession, type Result, type Wanted } from "./history.js";
+import { placeText, type Place } from "./place.js";
+import { address, exactPattern, findText, follow, go, historyDay, historyKind, historyProject } from "./route.js";
+import { escapeControls } from "./sanitize.js";
+
+const typing_ms = 200; // a search begins when nothing was typed for so long
+const building_ms = 2000; // the first page is loaded again while the index is being built
+const pages_max = 50; // more are not kept: the filters narrow the list
+
+const kinds: Array<[string, string]> = [["", "Everything"], ["prompt", "Prompts"], ["answer", "Answers"], ["tool", "Tool inputs"], ["title", "Titles"]];
+const kind_names: Record<string, string> = { prompt: "You", answer: "Agent", tool: "Tool", title: "Title" };
+
+interface Loaded { pages: Page[]; error: string; loading: boolean }
+
+/** The pages for these filters, loaded again when they change. `more` adds a page. */
+function usePages(wanted: Wanted): Loaded & { more: () => void } {
+  const [state, setState] = useState<Loaded>({ pages: [], error: "", loading: true });
+  const request = useRef(0); // responses to earlier ones are dropped
+  const last_find = useRef(wanted.find);
+  const live = connection.value.state === "live";
+  const fetchPage = (before: Page[], after?: string) => {
+    const number = ++request.current;
+    setState({ pages: before, error: "", loading: true });
+    load(wanted, exactPattern, after).then(
+      (page) => number === request.current && setState({ pages: [...before, page], error: "", loading: false }),
+      (error: Error) => number === request.current && setState({ pages: before, error: error.message, loading: false }));
+  };
+  const key = JSON.stringify(wanted);
+  useEffect(() => {
+    if (!live) return;
+    const typed = last_find.current !== wanted.find;
+    last_find.current = wanted.find;
+    const timer = setTimeout(() => fetchPage([]), typed ? typing_ms : 0);
+    return () => clearTimeout(timer);
+  }, [key, live]);
+  const building = state.pages.length === 1 && state.pages[0]!.index.building;
+  useEffect(() => {
+    if (!building || !live) return;
+    const timer = setInterval(() => {
+      const number = ++request.current;
+      load(wanted, exactPattern).then((page) => number === request.current && setState({ pages: [page], error: "", loading: false }), () => {});
+    }, building_ms);
+    return () => clearInterval(timer);
+  }, [building, live, key]);
+  useEffect(() => () => void request.current++, []);
+  return { ...state, more: () => fetchPage(state.pages, state.pages.at(-1)?.next) };
+}
+
+function Filters({ projects }: { projects: NonNullable<Page["projects"]> }) {
+  const selected = historyProject.value;
+  return (
+    <div class="filters history-filters">
+      <input id="search" type="search" placeholder="Search all sessions" aria-label="Search the text of all sessions" title="Press / to search" autocomplete="off" spellcheck={false} maxLength={400} value={findText.value}
+        onInput={(event) => go({ find: event.currentTarget.value }, true)} />
+      {findText.value ? (
+        <select id="kind" aria-label="Kind" value={historyKind.value} data-selected={historyKind.value ? "" : undefined} onChange={(event) => go({ kind: event.currentTarget.value })}>
+          {kinds.map(([kind, name]) => <option key={kind} value={kind}>{name}</option>)}
+        </select>
+      ) : null}
+      <select id="in" aria-label="Project" value={selected} data-selected={selected ? "" : undefined} onChange={(event) => go({ in: event.currentTarget.value })}>
+        <option value="">All projects</option>
+        {selected && !projects.some(({ project }) => project === selected) ? <option value={selected} selected>{escapeControls(selected)}</option> : null}
+        {projects.map(({ project, sessions }) => <option key={project} value={project} selected={project === selected}>{`${escapeControls(project)} (${sessions})`}</option>)}
+      </select>
+      <input id="day" type="date" aria-label="Day" value={historyDay.value} onChange={(event) => go({ day: event.currentTarget.value })} />
+      {historyDay.value || selected ? <button type="button" class="chip" onClick={() => go({ day: "", in: "" })}>All days and projects</button> : null}
+    </div>
+  );
+}
+
+function Time({ of }: { of: string | undefined }) {
+  const at = ms(of);
+  return at === undefined ? <span /> : <time dateTime={of}>{hourMinute(at)}</time>;
+}
+
+/** The link that opens a session; `place`: of an event in it. */
+function linkTo({ session, host }: { session?: string; host?: string }, place?: Place) {
+  return { session: session ?? "", host: host ?? "", at: place ? placeText(place) : "" };
+}
+
+function Session({ session }: { session: PastSession }) {
+  const target = linkTo(session);
+  return (
+    <li class="past" onClick={follow(target)}>
+      <Time of={session.last_time} />
+      <a class="title" data-item={session.session} href={address(target)} onClick={follow(target)}>{escapeControls(session.title || session.session)}</a>
+      <span class="where">{escapeControls(session.project ?? "")}</span>
+      <span class="facts">{[programName(session.program), shortModel(session.model), plural(session.prompts, "turn"), plural(session.tools, "call"), `${tokens(session.usage.output)} out`, session.cost_usd === undefined ? "" : cost(session.cost_usd)].filter(Boolean).map((fact) => <span>{escapeControls(fact)}</span>)}</span>
+    </li>
+  );
+}
+
+function Found({ result }: { result: Result }) {
+  const target = linkTo(result, result);
+  const { snippet } = result;
+  return (
+    <li class="past found" onClick={follow(target)}>
+      <Time of={result.time} />
+      <a class="title" data-item={result.stream + result.cursor} href={address(target)} onClick={follow(target)}>{escapeControls(result.title || (result.session ?? ""))}</a>
+      <span class="where">{escapeControls(result.project ?? "")}</span>
+      <p class="snippet"><b class="kind">{kind_names[result.kind] ?? ""}</b> {snippet.cut_before ? "… " : ""}{pieces(snippet).map(({ text, is_match }) => (is_match ? <mark>{text}</mark> : text))}{snippet.cut_after ? " …" : ""}</p>
+    </li>
+  );
+}
+
+function Progress({ page }: { page: Page }) {
+  const { building, indexed, total } = page.index;
+  if (!building) return null;
+  return <p class="note" role="status">The index is being built{total ? `: ${(indexed ?? 0).toLocaleString()} of ${total.toLocaleString()} transcripts` : ""}. Older sessions may be missing.</p>;
+}
+
+export function History() {
+  const wanted = { find: findText.value.trim(), project: historyProject.value, day: historyDay.value, kind: historyKind.value };
+  const { pages, error, loading, more } = usePages(wanted);
+  const [projects, setProjects] = useState<NonNullable<Page["projects"]>>([]);
+  const first = pages[0];
+  useEffect(() => {
+    if (first?.projects && !wanted.project) setProjects(first.projects);
+  }, [first]);
+  const sessions = pages.flatMap((page) => page.sessions ?? []);
+  const results = pages.flatMap((page) => page.results ?? []);
+  const last = pages.at(-1);
+  if (connection.value.state !== "live" && pages.length === 0) return <div class="history"><h2 class="visually-hidden">History</h2><ConnectionHelp place="empty" /></div>;
+  return (
+    <div class="history" aria-busy={loading}>
+      <h2 class="visually-hidden">History</h2>
+      <Filters projects={projects} />
+      {first ? <Progress page={first} /> : null}
+      {error ? <p class="note" role="alert">{escapeControls(error)}</p> : null}
+      {byDay(results, (result) => result.time).map(({ day, items }) => (
+        <section key={"found " + day}><h3>{day}</h3><ul>{items.map((result) => <Found key={result.stream + result.cursor} result={result} />)}</ul></section>
+      ))}
+      {byDay(sessions, (session) => session.last_time).map(({ day, items }) => (
+        <section key={day}><h3>{day}</h3><ul>{items.map((session) => <Session key={session.session + (session.host ?? "")} session={session} />)}</ul></section>
+      ))}
+      {first && !error && results.length + sessions.length === 0 && !loading ? <div class="empty"><p>{wanted.find ? "Nothing was found." : "No sessions."}</p></div> : null}
+      {last?.incomplete ? <p class="note">The search took too long: more words or a filter make it faster.</p> : null}
+      {last?.next && pages.length < pages_max ? <p class="more"><button type="button" disabled={loading} onClick={more}>Show more</button></p> : null}
+    </div>
+  );
+}

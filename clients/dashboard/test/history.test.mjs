@@ -1,0 +1,140 @@
+// The history view: all sessions by day, the search in their text, and the way from a result to its place in the session.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { assertFitsWidth, violations, waitForCount, withBrowser } from "./harness.mjs";
+import { ScriptedSession } from "./fixtures.mjs";
+
+const day_minutes = 1440;
+const script = `<img src=x onerror="document.title='taken'"><mark>no</mark>`;
+
+/** A copy of a session without a process, whose file is days old: the daemon has not read it. Returns its id. */
+function coldCopy(session, days = 5) {
+  const id = randomUUID();
+  const path = join(dirname(session.path), `${id}.jsonl`);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, readFileSync(session.path, "utf8").replaceAll(session.session, id));
+  const then = Date.now() / 1000 - days * 86_400;
+  utimesSync(path, then, then);
+  return id;
+}
+
+withBrowser("the history", (env) => {
+  const search = (page) => page.getByRole("searchbox", { name: "Search the text of all sessions" });
+
+  test("old sessions are listed by day and project, page by page, and a filter is part of the address", async () => {
+    for (let n = 0; n < 3; n++) new ScriptedSession(env.daemon.root, "/home/ada/web").at(n * day_minutes).addPrompt(`Paint wall ${n}`).finishTurn("Painted.");
+    const template = new ScriptedSession(env.daemon.root, "/home/ada/api").at(9 * day_minutes).addPrompt("Mend the lamp").finishTurn("Mended.");
+    for (let n = 0; n < 120; n++) coldCopy(template, 9);
+    await env.daemon.start();
+    const { page, errors } = await env.openPage();
+    await page.getByRole("link", { name: "History" }).click();
+    await waitForCount(page, ".past", 100); // a page
+    await page.getByRole("button", { name: "Show more" }).click();
+    await waitForCount(page, ".past", 124);
+    assert.equal(await page.getByRole("button", { name: "Show more" }).count(), 0);
+    assert.equal(await page.locator(".history section").count(), 4);
+    assert.match(await page.locator(".past .title").first().textContent(), /Paint wall 0/);
+    await page.getByLabel("Project").selectOption("/home/ada/web");
+    await waitForCount(page, ".past", 3);
+    assert.match(page.url(), /view=history/);
+    const day = await page.evaluate((ago) => {
+      const then = new Date(Date.now() - ago);
+      return `${then.getFullYear()}-${String(then.getMonth() + 1).padStart(2, "0")}-${String(then.getDate()).padStart(2, "0")}`;
+    }, day_minutes * 60_000);
+    await page.getByLabel("Day").fill(day);
+    await waitForCount(page, ".past", 1);
+    await page.locator(".past", { hasText: "Paint wall 1" }).waitFor();
+    await page.reload();
+    await waitForCount(page, ".past", 1);
+    await page.getByRole("button", { name: "All days and projects" }).click();
+    await waitForCount(page, ".past", 100);
+    assert.deepEqual(await violations(page), []);
+    await page.setViewportSize({ width: 360, height: 700 });
+    await assertFitsWidth(page, "the history");
+    assert.deepEqual(errors, []);
+  });
+
+  test("a search marks what it found, and a click opens the session, which is not live, at the place", async () => {
+    const one = new ScriptedSession(env.daemon.root, "/home/ada/api").at(4 * day_minutes);
+    for (let n = 0; n < 300; n++) one.addPrompt(n === 7 ? "Repair the flaky scheduler" : `Question ${n}`).finishTurn(`Answer ${n}`);
+    const cold = coldCopy(one);
+    one.addPrompt("Unrelated").finishTurn("Yes.");
+    await env.daemon.start();
+    const { page, errors } = await env.openPage();
+    await page.locator("#sessions .row").first().waitFor();
+    await page.keyboard.press("h");
+    await search(page).waitFor();
+    await page.waitForFunction(() => document.activeElement?.id === "search");
+    await page.keyboard.type("flaky sched/h"); // keys belong to the field
+    await page.getByText("Nothing was found.").waitFor();
+    await search(page).fill("flaky sched");
+    await waitForCount(page, ".found", 2);
+    assert.deepEqual(await page.locator(".found mark").allTextContents(), ["flaky", "scheduler", "flaky", "scheduler"]);
+    assert.match(page.url(), /find=flaky/);
+    await page.getByLabel("Kind").selectOption("answer");
+    await page.getByText("Nothing was found.").waitFor();
+    await page.getByLabel("Kind").selectOption("prompt");
+    await waitForCount(page, ".found", 2);
+    const link = page.locator(`.found a[href*="${cold}"]`);
+    await link.focus();
+    await page.keyboard.press("Enter");
+    const place = page.locator(".entry[data-at]", { hasText: "Repair the flaky scheduler" });
+    await place.waitFor();
+    await page.waitForFunction(() => {
+      const box = document.querySelector(".entry[data-at]").getBoundingClientRect();
+      return box.top > 0 && box.bottom < innerHeight;
+    });
+    assert.match(page.url(), new RegExp(`session=${cold}`));
+    await page.reload(); // the address has the place
+    await place.waitFor();
+    await page.keyboard.press("Escape");
+    await waitForCount(page, ".found", 2);
+    await page.keyboard.press("/");
+    await page.waitForFunction(() => document.activeElement?.id === "search");
+    await page.keyboard.press("Escape");
+    await page.locator(".past:not(.found)").first().waitFor();
+    await page.keyboard.press("Escape");
+    await page.locator("#sessions .row").first().waitFor();
+    assert.doesNotMatch(page.url(), /view|find|at=/);
+    assert.deepEqual(errors, []);
+  });
+
+  test("hostile text is shown as text in results and in the list", async () => {
+    const hostile = `needle ${script} \u202egpj.exe \u001b[31mred\u009b2J "needle" ${"x".repeat(20_000)}`;
+    const one = new ScriptedSession(env.daemon.root, "/home/ada/<b>api").addPrompt(hostile);
+    one.runTool("Bash", { command: `needle ${script}` }, 1, "ok");
+    one.finishTurn(`needle ${"\ud83d\ude42".repeat(50)} needle \u202ex`);
+    await env.daemon.start();
+    const { page, errors } = await env.openPage({}, undefined, (fresh) => fresh.addInitScript(() => {
+      globalThis.violations = [];
+      document.addEventListener("securitypolicyviolation", (event) => violations.push(event.violatedDirective));
+    }));
+    await page.keyboard.press("h");
+    await page.locator(".past .title", { hasText: script.slice(0, 40) }).waitFor();
+    await search(page).fill("needle");
+    await waitForCount(page, ".found", 3);
+    await page.locator(".found .snippet", { hasText: "‹U+202E›gpj.exe" }).waitFor();
+    assert.deepEqual([...new Set(await page.locator(".found mark").allTextContents())], ["needle"]); // also behind characters of two units
+    assert.equal(await page.locator(".history img, .history b > *, .snippet > :not(mark):not(.kind), mark > *").count(), 0);
+    assert.equal(await page.title(), "earshot");
+    assert.deepEqual(await page.evaluate(() => globalThis.violations), []);
+    await assertFitsWidth(page, "the results");
+    assert.doesNotMatch(await page.locator(".history").innerHTML(), /[\u202e\u009b\u001b]/);
+    await search(page).fill(`"unclosed -( * OR`);
+    await page.getByText("Nothing was found.").waitFor();
+    await search(page).fill("-only");
+    await page.getByRole("alert").getByText("only excludes").waitFor();
+    assert.deepEqual(errors.filter((error) => !/400/.test(error)), []);
+  });
+
+  test("without an index the page says how to turn it on", async () => {
+    new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Hello").finishTurn("Hi.");
+    await env.daemon.start("--no-search");
+    const { page } = await env.openPage();
+    await page.keyboard.press("h");
+    await page.getByRole("alert").getByText("search is off").waitFor();
+  });
+});
