@@ -136,7 +136,7 @@ export function Overview() {
       {list.length > 0 ? (
         <section class="list" aria-label="All other sessions">
           {list.some(({ kind }) => kind === "session") ? <ColumnNames /> : null}
-          <VirtualList id="rows" label="Sessions" items={list} keyOf={(row: Row) => row.kind + row.key} height={heightOf} reveal={(scroll) => (scrollToRow.current = scroll)}>
+          <VirtualList id="rows" label="Sessions" items={list} keyOf={(row: Row) => row.kind + row.key} height={heightOf} heights={[open, size]} reveal={(scroll) => (scrollToRow.current = scroll)}>
             {(row) => row.kind === "group" ? <Group row={row} /> : row.kind === "quiet" ? <Quiet count={row.count} open={row.open} />
               : <SessionRow frame={row.session.frame} session={row.session} phase={row.phase} show_project={row.show_project} show_host={row.show_host} />}
           </VirtualList>

@@ -1,12 +1,14 @@
 // A list that renders only the items near the window. `height` must agree with the CSS.
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 const overscan_px = 400;
 
 interface Props<T> {
   items: readonly T[];
   height: (item: T) => number;
+  /** What `height` depends on besides the item. */
+  heights?: readonly unknown[];
   keyOf: (item: T) => string;
   label: string;
   id: string;
@@ -19,8 +21,11 @@ export function VirtualList<T>(props: Props<T>) {
   const { items, height } = props;
   const list = useRef<HTMLUListElement>(null);
   const [view, setView] = useState({ top: 0, bottom: 2000 });
-  const offsets = new Float64Array(items.length + 1);
-  for (let n = 0; n < items.length; n++) offsets[n + 1] = offsets[n]! + height(items[n]!);
+  const offsets = useMemo(() => {
+    const sums = new Float64Array(items.length + 1);
+    for (let n = 0; n < items.length; n++) sums[n + 1] = sums[n]! + height(items[n]!);
+    return sums;
+  }, [items, ...(props.heights ?? [height])]);
 
   const measure = () => {
     const box = list.current?.getBoundingClientRect();
