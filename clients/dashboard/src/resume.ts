@@ -8,6 +8,9 @@ const commands: Record<string, (id: string) => string> = {
   pi: (id) => `pi --session ${id}`,
 };
 
+/** Characters that a terminal or a reader could misread, and what the page shows instead of them: the text is then not the original. */
+const doubtful = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u2400-\u2421]|‹U\+/u;
+
 /** As one word of a POSIX shell. */
 export const shellQuote = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 
@@ -16,7 +19,7 @@ export function resumeCommand({ program, session, host }: Pick<SessionFrame, "pr
   const suffix = `@${host}`; // that a hub adds
   const id = session.endsWith(suffix) ? session.slice(0, -suffix.length) : session;
   const command = program === undefined || !Object.hasOwn(commands, program) ? undefined : commands[program];
-  if (!command || !id || id.startsWith("-") || /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(id)) return undefined;
+  if (!command || !id || id.startsWith("-") || doubtful.test(id)) return undefined;
   return command(shellQuote(id));
 }
 
@@ -24,5 +27,5 @@ export function resumeCommand({ program, session, host }: Pick<SessionFrame, "pr
 export function resumeInDirectory(frame: Pick<SessionFrame, "program" | "session" | "host" | "project">): string | undefined {
   const command = resumeCommand(frame);
   const directory = frame.project;
-  return command && directory?.startsWith("/") && !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(directory) ? `cd ${shellQuote(directory)} && ${command}` : command;
+  return command && directory?.startsWith("/") && !doubtful.test(directory) ? `cd ${shellQuote(directory)} && ${command}` : command;
 }

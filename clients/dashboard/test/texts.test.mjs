@@ -171,10 +171,11 @@ describe("resume commands", () => {
   test("hostile names are quoted, or there is no command", () => {
     assert.equal(command("codex", "a; rm -rf ~"), "codex resume 'a; rm -rf ~'");
     assert.equal(command("codex", "it's $(x) `y`"), `codex resume 'it'\\''s $(x) \`y\`'`);
-    for (const refused of ["--dangerous", "", "a\nb", "a\u001b[31m", "a\u202eb", "@dev7"]) assert.equal(command("codex", refused), undefined, refused);
+    for (const refused of ["--dangerous", "", "a\nb", "a\u001b[31m", "a\u202eb", "a␛b", "@dev7"]) assert.equal(command("codex", refused), undefined, refused);
     assert.equal(shellQuote("/home/ada/a b"), "'/home/ada/a b'");
     assert.equal(resumeInDirectory({ program: "pi", session: id, host: "h", project: "/home/ada/it's" }), `cd '/home/ada/it'\\''s' && pi --session ${id}`);
     assert.equal(resumeInDirectory({ program: "pi", session: id, host: "h", project: "-x" }), `pi --session ${id}`);
+    assert.equal(resumeInDirectory({ program: "pi", session: id, host: "h", project: "/home/ada/‹U+202E›x" }), `pi --session ${id}`); // not the directory's real name
   });
 });
 
