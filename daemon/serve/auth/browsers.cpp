@@ -114,6 +114,12 @@ Browsers::Added Browsers::add(Browser browser) {
   const auto known = std::find_if(browsers_.begin(), browsers_.end(), [&](const Browser& each) {
     return each.key == browser.key && each.origin == browser.origin;
   });
+  if (known != browsers_.end() && known->user == browser.user && known->credential == browser.credential) {
+    known->name = std::move(browser.name);
+    known->used_ms = browser.used_ms;
+    known->is_temporary = browser.is_temporary;
+    return {&*known, {}};  // with the nonces that it has used
+  }
   if (known != browsers_.end()) {  // under a new id: connections of the former identity end
     std::string replaced = std::move(known->id);
     browsers_.erase(known);

@@ -114,6 +114,16 @@ TEST_CASE("a key that is registered again at its origin replaces its former regi
   const Browser browser = browser_of("ada");
   const std::string first = browsers.add(browser).browser->id;
   Browser again = browser;
+  const Challenges challenges;
+  const std::string nonce = challenges.make(start);
+  REQUIRE(browsers.find(first)->use(nonce, start));
+  again.name = "Chrome 2";
+  const auto same = browsers.add(again);
+  REQUIRE(same.replaced.empty());
+  REQUIRE(same.browser->id == first);
+  REQUIRE(same.browser->name == "Chrome 2");
+  REQUIRE_FALSE(same.browser->use(nonce, start));
+  REQUIRE(browsers.all().size() == 1);
   again.user = "bob";
   const auto added = browsers.add(again);
   REQUIRE(added.replaced == first);
