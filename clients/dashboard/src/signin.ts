@@ -9,6 +9,7 @@ interface Registered {
   browser: string;
   daemon_id: string;
   keys: CryptoKeyPair;
+  registration: string; // the nonce of it
   secret: CryptoKey; // HMAC, shared with the daemon, which proves by it that it is the one
 }
 
@@ -104,6 +105,16 @@ export async function answerChallenge(purpose: string): Promise<SignIn> {
   if (!isSupported()) throw new SignInError("unsupported" satisfies SignInProblem);
   const registered = await load();
   if (!registered) throw new SignInError("signed_out" satisfies SignInProblem);
+  try {
+    return await answerAs(registered, purpose);
+  } catch (error) {
+    const now = await load(); // another tab may have registered meanwhile
+    if (!now || now.registration === registered.registration) throw error;
+    return answerAs(now, purpose);
+  }
+}
+
+async function answerAs(registered: Registered, purpose: string): Promise<SignIn> {
   const asked = hex(crypto.getRandomValues(new Uint8Array(asked_bytes)).buffer);
   const { daemon_id, nonce, proof } = await challenge(`?browser=${registered.browser}&nonce=${asked}`);
   if (daemon_id !== registered.daemon_id) throw new SignInError("other_daemon" satisfies SignInProblem);
@@ -155,7 +166,7 @@ export async function register(text: string): Promise<SignInProblem | "signed_in
     const { browser } = answer;
     if (browser === undefined || answer.proof !== (await hmac(code_key, ["earshot registered 1", daemon_id, location.origin, browser, nonce]))) return "impostor";
     const secret = await hmacKey(await hmac(code_key, ["earshot secret 1", daemon_id, location.origin, browser, nonce]));
-    await save({ browser, daemon_id, keys, secret });
+    await save({ browser, daemon_id, keys, registration: nonce, secret });
     return "signed_in";
   } catch {
     return "unreachable";

@@ -73,6 +73,10 @@ withBrowser("signing in", (env) => {
     await env.waitForState(tab, "Live.");
     assert.equal((await browsersOf(env.daemon)).length, 1);
     assert.deepEqual(errors, []);
+    await signIn(tab, env.daemon); // again, as from a notification
+    await env.waitForState(tab, "Live.");
+    await env.waitForState(page, "Live.");
+    assert.equal((await browsersOf(env.daemon)).length, 1);
     await tab.getByRole("button", { name: "Keys" }).click();
     await tab.getByRole("button", { name: "Forget this browser" }).click();
     for (const each of [tab, page]) await env.waitForState(each, "Not signed in.");
@@ -212,7 +216,7 @@ withBrowser("signing in", (env) => {
       return { stores, count: values.length, names: Object.keys(values[0]), browser, daemon_id, extractable: [keys.privateKey.extractable, secret.extractable], exported: exported.map(({ status }) => status), web: { ...localStorage, ...sessionStorage }, cookie: document.cookie };
     });
     const [{ browser }] = await browsersOf(env.daemon);
-    assert.deepEqual({ ...stored, daemon_id: undefined }, { stores: ["sign_in"], count: 1, names: ["browser", "daemon_id", "keys", "secret"], browser, daemon_id: undefined, extractable: [false, false], exported: ["rejected", "rejected", "rejected"], web: {}, cookie: "" });
+    assert.deepEqual({ ...stored, daemon_id: undefined }, { stores: ["sign_in"], count: 1, names: ["browser", "daemon_id", "keys", "registration", "secret"], browser, daemon_id: undefined, extractable: [false, false], exported: ["rejected", "rejected", "rejected"], web: {}, cookie: "" });
     const session = await context.newCDPSession(page);
     let heap = "";
     session.on("HeapProfiler.addHeapSnapshotChunk", ({ chunk }) => (heap += chunk));
