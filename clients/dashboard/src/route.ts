@@ -33,6 +33,7 @@ export const historyView = { ...no_session, view: "history" };
 /** Returns the address with these parameters changed; an empty value removes one. */
 export function address(changes: Record<string, string>): string {
   const next = new URLSearchParams(search.value);
+  if ("session" in changes) next.delete("at"); // a place is one of its session
   for (const [name, value] of Object.entries(changes)) value ? next.set(name, value) : next.delete(name);
   const text = next.toString();
   return text ? `/?${text}` : "/";
