@@ -65,9 +65,8 @@ class Browsers {
     Browser* browser;
     std::string replaced;  // the id of a removed one; empty: none
   };
-  /// Adds it with a new id. One with the same key and origin is replaced; of the same identity it keeps its id
-  /// and connections.
-  /// Requires has_room().
+  /// Adds it with a new id. One with the same key and origin is replaced; of the same identity it keeps its
+  /// id and connections. Requires has_room().
   Added add(Browser browser);
   /// Returns the ids of the removed ones.
   std::vector<std::string> remove_if(const std::function<bool(const Browser&)>& is_removed);
