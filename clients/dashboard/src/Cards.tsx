@@ -1,11 +1,12 @@
 // The sessions that need the user, as cards: what is asked in full, since when, and what a page can do about it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { JsonValue, SessionFrame, SessionState } from "../../sdk/src/index.js";
-import { copied, copy, loadWholeCall, pathOf, resumeCommand } from "./actions.js";
+import { copied, copy, loadWholeCall, resumeCommand } from "./actions.js";
 import { plural, programMark, wallClock } from "./format.js";
 import { RowContext, RowCost } from "./Numbers.js";
 import { span } from "./quantities.js";
 import { requestOf, type Request } from "./request.js";
+import { pathOf } from "./resume.js";
 import { address, follow } from "./route.js";
 import { cards, isTeam, nameOf, projectOf, showsPrograms, sinceOf, snoozed, titleOf, waitingMatches } from "./rows.js";
 import { Elapsed, ProgramMark, TodoProgress } from "./SessionParts.js";

@@ -1,5 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { accountLimits, isOffline, sessionKey, type SessionFrame } from "../../sdk/src/index.js";
+import { resumeCommand } from "./actions.js";
 import { ContextChart, CostChart, TimeChart } from "./Charts.js";
 import { loadHighlighter } from "./Code.js";
 import { Conversation, type ConversationHandle } from "./Conversation.js";
@@ -10,7 +11,6 @@ import { Files } from "./Files.js";
 import { programName, shortModel, tokens } from "./format.js";
 import { Gauges } from "./Numbers.js";
 import type { Entry } from "./model.js";
-import { resumeInDirectory } from "./resume.js";
 import { openSession } from "./session.js";
 import { projectOf, titleOf, unseen, waiting } from "./rows.js";
 import { follow, address, openPlace, openView } from "./route.js";
@@ -91,7 +91,7 @@ function TodoList({ frame }: { frame: SessionFrame }) {
 /** Copy, print and save. */
 function Actions({ frame, print, save }: { frame: SessionFrame; print: () => void; save: () => Promise<void> }) {
   const [saving, setSaving] = useState(false);
-  const resume = resumeInDirectory(frame);
+  const resume = resumeCommand(frame);
   return (
     <div class="page-actions" role="group" aria-label="This session">
       {resume ? <CopyButton text={() => resume} label="Copy resume command" /> : null}

@@ -1,27 +1,14 @@
-// What a page can do for a session in a terminal: hand out the commands. Ids and paths are untrusted: what a shell could misread is quoted, what a terminal could is refused.
+// What a page can do for a waiting session: hand out what continues it in a terminal, and load what is asked in full.
 import { signal } from "@preact/signals";
 import { sessionKey, type JsonValue, type SessionFrame } from "../../sdk/src/index.js";
 import { earshot, resumeCommands } from "./connection.js";
+import { pathOf, resumeLine } from "./resume.js";
 import { exactPattern } from "./route.js";
 
-const controls = /[\u0000-\u001f\u007f-\u009f]|‹U\+|[\u2400-\u2421]/; // also those that the page has made visible: the text is then not the original
-const plain = /^[A-Za-z0-9_@%+=:,./-]+$/;
-
-/** One word for a POSIX shell. */
-const quote = (word: string) => (plain.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
-
-/** The session's working directory; empty if it is not known, or not a path that can be copied. */
-export const pathOf = ({ project = "" }: SessionFrame) => (project.startsWith("/") && !controls.test(project) ? project : "");
-
-/** Continues the session in a terminal: `cd DIRECTORY && PROGRAM … ID`. Empty if the daemon knows no command for the program. */
+/** Continues the session in a terminal. Empty if the daemon knows no command for the program. */
 export function resumeCommand(frame: SessionFrame): string {
-  const words = resumeCommands.value[frame.program ?? ""];
-  const suffix = `@${frame.host}`; // of the ids at a hub
-  const id = frame.session.endsWith(suffix) ? frame.session.slice(0, -suffix.length) : frame.session;
-  if (!words || !id || id.startsWith("-") || controls.test(id)) return "";
-  const command = [...words, id].map(quote).join(" ");
-  const path = pathOf(frame);
-  return path ? `cd ${quote(path)} && ${command}` : frame.project ? "" : command;
+  const program = frame.program ?? ""; // untrusted: not a property that every object has
+  return resumeLine(Object.hasOwn(resumeCommands.value, program) ? resumeCommands.value[program] : undefined, frame);
 }
 
 /** What was copied last, for a confirmation: key of the session and name of the action. */

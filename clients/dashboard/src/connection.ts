@@ -128,8 +128,13 @@ function subscribe() {
 }
 
 // The other tabs of this browser sign in and out together with this one.
-const other_tabs = new BroadcastChannel("earshot sign-in");
-other_tabs.onmessage = ({ data }) => (data === "signed out" ? location.reload() : subscribe());
+let other_tabs: BroadcastChannel | undefined;
+
+function listenToOtherTabs() {
+  if (other_tabs) return;
+  other_tabs = new BroadcastChannel("earshot sign-in");
+  other_tabs.onmessage = ({ data }) => (data === "signed out" ? location.reload() : subscribe());
+}
 
 /** Signs in with a one-time code, or a link that contains one. */
 export async function signIn(code: string): Promise<void> {
@@ -137,13 +142,13 @@ export async function signIn(code: string): Promise<void> {
   const result = await register(code);
   if (result !== "signed_in") return setState({ state: result });
   subscribe();
-  other_tabs.postMessage("signed in");
+  other_tabs?.postMessage("signed in");
 }
 
 /** Signs this browser out, in all of its tabs. */
 export async function signOut(): Promise<void> {
   await forget((browser) => fetchJson("/v1/browsers/revoke", { body: { browser } }));
-  other_tabs.postMessage("signed out");
+  other_tabs?.postMessage("signed out");
   location.reload(); // and what the page showed is gone
 }
 
@@ -151,6 +156,7 @@ export async function signOut(): Promise<void> {
 export async function connect() {
   const proper = await properAddress();
   if (proper) return location.replace(proper);
+  listenToOtherTabs();
   const code = takeCode();
   if (code) return signIn(code);
   if (await isRegistered()) subscribe();

@@ -7,7 +7,7 @@ import { png } from "./session_fixture.mjs";
 const { terminalLines } = await compiled("ansi.ts");
 const { editsOfInput, editsOfRecord, countLines } = await compiled("edits.ts");
 const { wholeText, wholeInput, imagesOf, imageHeader } = await compiled("record.ts");
-const { resumeCommand, resumeInDirectory, shellQuote } = await compiled("resume.ts");
+const { resumeLine, shellQuote } = await compiled("resume.ts");
 const { parsePlace, placeText } = await compiled("place.ts");
 const { safeAddress } = await compiled("Markdown.tsx");
 const { highlight } = await compiled("highlight.ts");
@@ -157,25 +157,22 @@ describe("records", () => {
 
 describe("resume commands", () => {
   const id = "6f0c1e52-0d1e-4f6e-9a51-2f0f3ce0a001";
-  const command = (program, session = id, host = "dev7") => resumeCommand({ program, session, host });
+  const line = (words, session = id, project = undefined, host = "dev7") => resumeLine(words, { session, host, project });
 
-  test("of each program; a hub's suffix is removed", () => {
-    assert.equal(command("claude-code"), `claude --resume ${id}`);
-    assert.equal(command("codex"), `codex resume ${id}`);
-    assert.equal(command("copilot"), `copilot --resume ${id}`);
-    assert.equal(command("pi"), `pi --session ${id}`);
-    assert.equal(command("claude-code", `${id}@dev7`), `claude --resume ${id}`);
-    for (const unknown of [undefined, "other", "toString", "__proto__"]) assert.equal(command(unknown), undefined);
+  test("the program's words, then the id; a hub's suffix is removed", () => {
+    assert.equal(line(["claude", "--resume"]), `claude --resume ${id}`);
+    assert.equal(line(["codex", "resume"], `${id}@dev7`), `codex resume ${id}`);
+    assert.equal(line(undefined), "");
   });
 
   test("hostile names are quoted, or there is no command", () => {
-    assert.equal(command("codex", "a; rm -rf ~"), "codex resume 'a; rm -rf ~'");
-    assert.equal(command("codex", "it's $(x) `y`"), `codex resume 'it'\\''s $(x) \`y\`'`);
-    for (const refused of ["--dangerous", "", "a\nb", "a\u001b[31m", "a\u202eb", "a␛b", "@dev7"]) assert.equal(command("codex", refused), undefined, refused);
+    const codex = ["codex", "resume"];
+    assert.equal(line(codex, "a; rm -rf ~"), "codex resume 'a; rm -rf ~'");
+    assert.equal(line(codex, "it's $(x) `y`"), `codex resume 'it'\\''s $(x) \`y\`'`);
+    for (const refused of ["--dangerous", "", "a\nb", "a\u001b[31m", "a\u202eb", "a␛b", "@dev7"]) assert.equal(line(codex, refused), "", refused);
     assert.equal(shellQuote("/home/ada/a b"), "'/home/ada/a b'");
-    assert.equal(resumeInDirectory({ program: "pi", session: id, host: "h", project: "/home/ada/it's" }), `cd '/home/ada/it'\\''s' && pi --session ${id}`);
-    assert.equal(resumeInDirectory({ program: "pi", session: id, host: "h", project: "-x" }), `pi --session ${id}`);
-    assert.equal(resumeInDirectory({ program: "pi", session: id, host: "h", project: "/home/ada/‹U+202E›x" }), `pi --session ${id}`); // not the directory's real name
+    assert.equal(line(["pi", "--session"], id, "/home/ada/it's"), `cd '/home/ada/it'\\''s' && pi --session ${id}`);
+    for (const unknown of ["-x", "/home/ada/‹U+202E›x"]) assert.equal(line(["pi", "--session"], id, unknown), ""); // not the directory's real name
   });
 });
 
