@@ -335,7 +335,7 @@ class Health(HttpCase):
                                            {"name": "gone", "path": self.home + "/gone", "program": "claude-code", "present": False, "transcripts": 0, "live": 0}])
         self.assertEqual((health["watch"]["mode"], health["limits"]["connections"], health["sessions"]), ("both", 77, 1))
         self.assertGreater(health["watch"]["inotify_watches"], 0)
-        self.assertEqual(set(health), {"version", "instance", "host", "pid", "uptime_s", "protocol", "state", "address", "socket", "roots", "watch",
+        self.assertEqual(set(health), {"version", "instance", "host", "pid", "uptime_s", "protocol", "state", "address", "socket", "roots", "watch", "search",
                                        "problems", "redaction", "connections", "sessions", "limits"})
 
 

@@ -44,8 +44,12 @@ def wait_built(daemon, total=None):
 
 
 def wait_found(daemon, q, count=1, **query):
-    return wait_for(lambda: (found := search(daemon, q, **query)["results"]) and len(found) == count and found, f"{count} results of {q}",
-                    give_up=daemon.exit_reason)
+    def found():
+        status, answer = ask(daemon, "/v1/search", q=q, **query)  # 503 while the index is created
+        assert status in (200, 503), answer
+        return status == 200 and len(answer["results"]) == count and answer["results"]
+
+    return wait_for(found, f"{count} results of {q}", give_up=daemon.exit_reason)
 
 
 def marked(result):
