@@ -9,8 +9,10 @@ import stat
 import time
 import urllib.parse
 
+import jsonschema
+
 from support.endpoints import HttpCase, curl
-from support.harness import earshot, wait_for
+from support.harness import TOP, earshot, wait_for
 from support.team import TeamCase
 from support.terminal import CONTROL_SEQUENCES, Terminal
 from support.transcripts import Session
@@ -22,7 +24,11 @@ def ask(daemon, path, *args, **query):
     """(status, the JSON or text) of a request to the daemon's index."""
     pairs = [(name, value) for name, values in query.items() for value in (values if isinstance(values, list) else [values])]
     status, _, body = curl(daemon, path + "?" + urllib.parse.urlencode(pairs), *args)
-    return status, json.loads(body) if status == 200 else body.decode()
+    if status != 200:
+        return status, body.decode()
+    with open(os.path.join(TOP, "protocol", "http", os.path.basename(path) + ".schema.json")) as schema:
+        jsonschema.validate(json.loads(body), json.load(schema))
+    return status, json.loads(body)
 
 
 def search(daemon, q, *args, **query):
