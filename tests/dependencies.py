@@ -11,7 +11,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "dev", "daemon", "protocol", "clients", "systemd", "tests"}
 GENERATED = {"build", "compile_commands.json", "__pycache__"}  # in .gitignore
 
-# base ← core ← agents ← tail, status ← serve ← team ← daemon; watch and redact depend on base only, models on core.
+# base ← core ← agents ← tail, status ← serve ← team, otlp ← daemon; watch and redact depend on base only, models on core.
 BASE = {"base"}
 CORE = {"core", *BASE}
 AGENTS = {"agents", *CORE}
@@ -30,7 +30,8 @@ MODULES = {
     "serve": SERVE,
     "search": {"search", *SERVE},
     "team": {"team", *SERVE},
-    "config": {"config", "team", *SERVE},
+    "otlp": {"otlp", *SERVE},
+    "config": {"config", "team", "otlp", *SERVE},
     "service": {"service", *BASE},
     "version": {"version"},
 }

@@ -1,0 +1,139 @@
+#include "otlp/metric_collector.hpp"
+
+#include <span>
+#include <utility>
+
+namespace earshot::otlp {
+namespace {
+
+/// As the GenAI conventions have them for gen_ai.client.token.usage.
+const std::vector<double> token_bounds = {1,     4,     16,     64,      256,     1024,     4096,
+                                          16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864};
+const std::vector<double> second_bounds = {0.01, 0.05, 0.1, 0.5, 1,   2,    5,   10,
+                                           30,   60,   120, 300, 600, 1800, 3600};
+
+const Attribute* find(const Span& span, std::string_view key) {
+  for (const Attribute& each : span.attributes.all())
+    if (each.key == key) return &each;
+  return nullptr;
+}
+std::string text_of(const Span& span, std::string_view key) {
+  const Attribute* found = find(span, key);
+  const auto* text = found ? std::get_if<std::string>(&found->value) : nullptr;
+  return text ? *text : std::string();
+}
+std::int64_t number_of(const Span& span, std::string_view key) {
+  const Attribute* found = find(span, key);
+  const auto* number = found ? std::get_if<std::int64_t>(&found->value) : nullptr;
+  return number ? *number : 0;
+}
+
+template <class Labels>
+Histogram& histogram(std::map<Labels, Histogram>& all, Labels labels, const std::vector<double>& bounds) {
+  return all.try_emplace(std::move(labels), bounds).first->second;
+}
+
+template <class Labels>
+Attributes attributes(std::span<const std::string_view> keys, const Labels& labels) {
+  Attributes result;
+  for (std::size_t i = 0; i < keys.size(); ++i) result.label(keys[i], labels[i]);
+  return result;
+}
+
+}  // namespace
+
+std::string MetricCollector::label(Names& known, std::string_view value, std::size_t values_max) {
+  if (value.empty()) return {};
+  const std::string text(value.substr(0, label_bytes_max));
+  if (known.contains(text)) return text;
+  if (known.size() >= values_max) return std::string(other);
+  return *known.insert(text).first;
+}
+
+void MetricCollector::on_span(const Span& span, std::string_view program_name) {
+  const std::string operation = text_of(span, "gen_ai.operation.name");
+  const std::string program = label(programs_, program_name, programs_max);
+  const double seconds = static_cast<double>(span.end_ms - span.start_ms) / 1000;
+  const std::string outcome = label(values_, text_of(span, "earshot.outcome"), values_max);
+  if (operation == "execute_tool") {
+    histogram(tool_seconds_, {program, outcome}, second_bounds).add(seconds);
+  } else if (operation == "invoke_agent" && find(span, "earshot.turn")) {
+    histogram(turn_seconds_, {program, outcome}, second_bounds).add(seconds);
+  } else if (operation == "chat") {
+    const std::string model = label(models_, text_of(span, "gen_ai.request.model"), models_max);
+    const std::string provider = label(values_, text_of(span, "gen_ai.provider.name"), values_max);
+    const auto number = [&](std::string_view key) { return static_cast<double>(number_of(span, key)); };
+    const double input = number("gen_ai.usage.input_tokens"), output = number("gen_ai.usage.output_tokens");
+    const double read = number("gen_ai.usage.cache_read.input_tokens"),
+                 write = number("gen_ai.usage.cache_creation.input_tokens");
+    histogram(token_usage_, {program, provider, model, "input"}, token_bounds).add(input);
+    histogram(token_usage_, {program, provider, model, "output"}, token_bounds).add(output);
+    tokens_[{program, model, "input"}] += input - read - write;
+    tokens_[{program, model, "output"}] += output;
+    tokens_[{program, model, "cache_read"}] += read;
+    tokens_[{program, model, "cache_write"}] += write;
+  } else if (const std::string reason = text_of(span, "earshot.wait.reason"); !reason.empty()) {
+    histogram(wait_seconds_, {program, label(values_, reason, values_max)}, second_bounds).add(seconds);
+  }
+}
+
+void MetricCollector::add_cost(std::string_view program, double usd) {
+  if (usd > 0) costs_[{label(programs_, program, programs_max)}] += usd;
+}
+
+std::vector<Metric> MetricCollector::collect(const SessionNumbers& sessions, std::int64_t now_ms) const {
+  std::vector<Metric> metrics;
+  const auto begin = [&](std::string_view name, std::string_view description, std::string_view unit,
+                         Metric::Kind kind) -> Metric& {
+    return metrics.emplace_back(Metric{name, description, unit, kind, start_ms_, now_ms, {}});
+  };
+  const auto add_histograms = [&](std::string_view name, std::string_view description, std::string_view unit,
+                                  const std::map<Labels, Histogram>& all,
+                                  std::initializer_list<std::string_view> keys, bool is_chat = false) {
+    Metric& metric = begin(name, description, unit, Metric::Kind::histogram);
+    for (const auto& [labels, each] : all) {
+      Point point{attributes(std::span(keys.begin(), keys.size()), labels), 0, &each};
+      if (is_chat) point.attributes.label("gen_ai.operation.name", "chat");
+      metric.points.push_back(std::move(point));
+    }
+  };
+  const auto add_sums = [&](std::string_view name, std::string_view description, std::string_view unit,
+                            const std::map<Labels, double>& all,
+                            std::initializer_list<std::string_view> keys) {
+    Metric& metric = begin(name, description, unit, Metric::Kind::sum);
+    for (const auto& [labels, value] : all)
+      metric.points.push_back({attributes(std::span(keys.begin(), keys.size()), labels), value});
+  };
+  add_histograms("gen_ai.client.token.usage", "Tokens of a request to the model.", "{token}", token_usage_,
+                 {"gen_ai.agent.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.token.type"},
+                 true);
+  add_histograms("earshot.tool.duration", "Duration of tool calls.", "s", tool_seconds_,
+                 {"gen_ai.agent.name", "earshot.outcome"});
+  add_histograms("earshot.turn.duration", "Duration of turns.", "s", turn_seconds_,
+                 {"gen_ai.agent.name", "earshot.outcome"});
+  add_histograms("earshot.wait.duration", "How long agents waited for a person.", "s", wait_seconds_,
+                 {"gen_ai.agent.name", "earshot.wait.reason"});
+  add_sums("earshot.tokens", "Tokens used.", "{token}", tokens_,
+           {"gen_ai.agent.name", "gen_ai.request.model", "earshot.token.kind"});
+  add_sums("earshot.cost", "Cost, recorded or estimated.", "{USD}", costs_, {"gen_ai.agent.name"});
+  Metric& states = begin("earshot.sessions", "Live sessions, by state.", "{session}", Metric::Kind::gauge);
+  for (const auto& [state, count] : sessions.by_state) {
+    Point point;
+    point.attributes.label("earshot.state", state);
+    point.value = static_cast<double>(count);
+    states.points.push_back(std::move(point));
+  }
+  Metric& limits =
+      begin("earshot.limit.used", "Used share of the account's limits.", "1", Metric::Kind::gauge);
+  for (const SessionNumbers::Limit& each : sessions.limits) {
+    Point point;
+    point.attributes.label("gen_ai.agent.name", each.program);
+    point.attributes.label("earshot.limit", each.limit);
+    point.attributes.label("earshot.limit.window", each.window);
+    point.value = each.used_ratio;
+    limits.points.push_back(std::move(point));
+  }
+  return metrics;
+}
+
+}  // namespace earshot::otlp

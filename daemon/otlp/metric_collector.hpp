@@ -1,0 +1,50 @@
+// What the exported spans add up to, and the present numbers of the sessions, as metrics. Pure.
+//
+// Values that come from transcripts are few: further ones are `(other)`.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "otlp/metric.hpp"
+#include "otlp/span.hpp"
+
+namespace earshot::otlp {
+
+/// The present state of the sessions, for the gauges.
+struct SessionNumbers {
+  struct Limit {
+    std::string program, limit, window;
+    double used_ratio = 0;
+  };
+  std::map<std::string, std::uint64_t> by_state;
+  std::vector<Limit> limits;  // at most MetricCollector::limits_max
+};
+
+class MetricCollector {
+ public:
+  static constexpr std::size_t programs_max = 16, models_max = 64, values_max = 16, limits_max = 64;
+  static constexpr std::string_view other = "(other)";
+
+  explicit MetricCollector(std::int64_t start_ms) : start_ms_(start_ms) {}
+  /// Each span once.
+  void on_span(const Span& span, std::string_view program);
+  void add_cost(std::string_view program, double usd);
+  std::vector<Metric> collect(const SessionNumbers& sessions, std::int64_t now_ms) const;
+
+ private:
+  using Labels = std::vector<std::string>;
+  using Names = std::set<std::string, std::less<>>;
+  static std::string label(Names& known, std::string_view value, std::size_t values_max);
+
+  const std::int64_t start_ms_;
+  Names programs_, models_, values_;
+  std::map<Labels, Histogram> token_usage_, tool_seconds_, turn_seconds_, wait_seconds_;
+  std::map<Labels, double> tokens_, costs_;
+};
+
+}  // namespace earshot::otlp

@@ -1,0 +1,84 @@
+#include "otlp/encoding.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "base/hex.hpp"
+#include "otlp/positions.hpp"
+
+namespace earshot::otlp {
+namespace {
+
+Span small_span() {
+  Span span;
+  span.context = {{0x0102030405060708, 0x090a0b0c0d0e0f10}, 0x1112131415161718};
+  span.name = "x";
+  span.start_ms = 1;
+  span.end_ms = 2;
+  span.attributes.number("n", std::int64_t{3});
+  span.status = Span::Status::error;
+  return span;
+}
+
+}  // namespace
+
+TEST_CASE("a span as protobuf bytes") {
+  // Written by hand from trace.proto: field and wire type, length, content.
+  CHECK(earshot::to_hex(encode_span(small_span(), Encoding::protobuf)) ==
+        "0a10"
+        "0102030405060708090a0b0c0d0e0f10"
+        "1208"
+        "1112131415161718"
+        "2a0178"              // name
+        "3001"                // kind
+        "3940420f0000000000"  // start: 1,000,000 ns
+        "4180841e0000000000"  // end
+        "4a070a016e12021803"  // attribute n = 3
+        "7a021802");          // status: error
+}
+
+TEST_CASE("a span as JSON: ids as hexadecimal digits, 64 bits as strings, enums as numbers") {
+  CHECK(encode_span(small_span(), Encoding::json) ==
+        R"({"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"1112131415161718","name":"x","kind":1,)"
+        R"("startTimeUnixNano":"1000000","endTimeUnixNano":"2000000",)"
+        R"("attributes":[{"key":"n","value":{"intValue":"3"}}],"status":{"code":2}})");
+}
+
+TEST_CASE("the rejected part of an answer is read in both encodings") {
+  const std::string bytes = {'\x0a', '\x07', '\x08', '\x05', '\x12', '\x03', 'b', 'a', 'd'};
+  const PartialSuccess partial = parse_answer(bytes, Encoding::protobuf);
+  CHECK(partial.rejected == 5);
+  CHECK(partial.message == "bad");
+  const PartialSuccess json =
+      parse_answer(R"({"partialSuccess":{"rejectedSpans":"5","errorMessage":"bad"}})", Encoding::json);
+  CHECK(json.rejected == 5);
+  CHECK(json.message == "bad");
+  for (const Encoding encoding : {Encoding::protobuf, Encoding::json})
+    for (const char* other : {"", "{}", "<html>", "\x0a\xff\xff\xff\xff", "\x0b"})
+      CHECK(parse_answer(other, encoding).rejected == 0);
+}
+
+TEST_CASE("positions are read as they were written, and other texts are not") {
+  Positions positions;
+  positions.set("a/b", {Cursor{10, 1, 2}, begin_cursor, 5, SpanContext{{1, 2}, 3}});
+  positions.set("c", {Cursor{20, 2, 3}, Cursor{10, 1, 2}, 7, std::nullopt});
+  const auto read = Positions::parse(positions.text());
+  REQUIRE(read);
+  CHECK(read->all() == positions.all());
+  for (const char* other :
+       {"", "{}", "[]", R"({"version":2,"streams":{}})", R"({"version":1,"streams":{"a":{"exported":"x"}}})"})
+    CHECK_FALSE(Positions::parse(other));
+  positions.drop_before(6);
+  CHECK(positions.find("a/b") == nullptr);
+  CHECK(positions.find("c") != nullptr);
+}
+
+TEST_CASE("of too many streams the oldest is dropped") {
+  Positions positions;
+  for (std::size_t i = 0; i <= Positions::streams_max; ++i)
+    positions.set(std::to_string(i),
+                  {begin_cursor, begin_cursor, static_cast<std::int64_t>(i), std::nullopt});
+  CHECK(positions.all().size() == Positions::streams_max);
+  CHECK(positions.find("0") == nullptr);
+}
+
+}  // namespace earshot::otlp
