@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <filesystem>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -111,6 +112,14 @@ std::unique_ptr<search::Search> make_search(boost::asio::io_context& io, const c
   return std::make_unique<search::Search>(io, std::move(search), redactor, server);
 }
 
+/// Throws std::runtime_error with a message for users.
+otlp::Config exporter_config(otlp::Config config, const std::string& version) {
+  if (const std::string error = otlp::read_headers_file(config); !error.empty())
+    throw std::runtime_error("[otlp]: headers_file: " + error);
+  config.resource.service_version = version.substr(0, version.find(' '));
+  return config;
+}
+
 }  // namespace
 
 /// A request to read the state of cold transcripts.
@@ -193,6 +202,11 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
   server_.listen(options.listen, std::move(resources.tls), options.names, options.listen_descriptor);
   server_.listen(std::move(resources.socket));
   if (options.hub) server_.set_welcome_url(options.hub->url_public);
+  if (options.otlp)
+    exporter_ = std::make_unique<otlp::Exporter>(
+        io, disk_.get_executor(), server_,
+        [this](const std::function<void(const tail::Stream&)>& visit) { tail_.for_each(visit); },
+        exporter_config(*options.otlp, version), state_);
 }
 
 Daemon::~Daemon() {
@@ -203,6 +217,7 @@ Daemon::~Daemon() {
   disk_.join();  // before the members that its tasks use are destroyed
   seen_file_.flush();
   browsers_file_.flush();
+  if (exporter_) exporter_->flush_positions();
 }
 
 void Daemon::start(std::function<void(const std::string&)> on_ready) {
@@ -224,6 +239,7 @@ void Daemon::ready() {
   on_ready_(url_);
   team_.start();
   if (search_) search_->start(tail_);
+  if (exporter_) exporter_->start();
 }
 
 void Daemon::log_problems() const {
@@ -284,6 +300,24 @@ void Daemon::fill(serve::MetricsPage& page) const {
   for (const auto& [rule, count] : redactor_.counts()) page.sample(count, {{"rule", rule}});
   if (search_) search_->fill(page);
   team_.fill(page);
+  page.add(export_metrics());
+  if (exporter_)
+    page.add("earshot_otlp_lag_seconds", "Age of the oldest data that the collector has not accepted yet.",
+             exporter_->metrics().lag_seconds);
+}
+
+serve::TeamMetrics Daemon::export_metrics() const {
+  if (!exporter_) return {};
+  const otlp::ExporterMetrics m = exporter_->metrics();
+  return {"otlp",
+          {{"open", "1 unless the collector refuses data or does not answer.", false, m.problem.empty()},
+           {"exported", "Spans and log records that the collector accepted.", true, m.exported},
+           {"rejected", "Spans and log records that it rejected.", true, m.rejected},
+           {"dropped", "Spans and log records of requests that it refused.", true, m.dropped},
+           {"expired", "Spans older than `retain`.", true, m.expired},
+           {"retries", "Requests that are sent again.", true, m.retries},
+           {"pending", "Spans and log records that it has not accepted yet.", false, m.pending},
+           {"pending_bytes", "Their size; later events stay in the transcripts.", false, m.pending_bytes}}};
 }
 
 std::vector<serve::UnknownRecords> Daemon::unknown_records() const {
@@ -333,9 +367,13 @@ void Daemon::fill(serve::Health& health) const {
     health.problems.push_back({problem.path, problem.reason, problem.advice});
   if (search_) search_->fill(health);
   team_.fill(health);
+  health.exporter = export_metrics();
+  if (exporter_ && !exporter_->metrics().problem.empty())
+    health.problems.push_back({"[otlp]", exporter_->metrics().problem, "see `man earshot.toml`, [otlp]"});
 }
 
 void Daemon::stop() {
+  if (exporter_) exporter_->stop();
   team_.stop();
   if (search_) search_->stop();
   tail_.stop();

@@ -13,6 +13,7 @@
 #include "agents/roots.hpp"
 #include "browsers_file.hpp"
 #include "config/options.hpp"
+#include "otlp/exporter.hpp"
 #include "redact/redactor.hpp"
 #include "search/search.hpp"
 #include "seen_file.hpp"
@@ -99,6 +100,7 @@ class Daemon final : public status::StatusObserver {
   void fill(serve::MetricsPage& page) const;
   void fill(serve::Health& health) const;
   std::vector<serve::UnknownRecords> unknown_records() const;
+  serve::TeamMetrics export_metrics() const;
 
   boost::asio::io_context& io_;
   std::vector<Root> roots_;
@@ -118,6 +120,7 @@ class Daemon final : public status::StatusObserver {
   SeenFile seen_file_;
   BrowsersFile browsers_file_;
   Team team_;
+  std::unique_ptr<otlp::Exporter> exporter_;  // null without [otlp]
   bool is_ready_ = false;
   std::function<void(const std::string&)> on_ready_;
 };

@@ -221,6 +221,40 @@ const std::vector<SectionKey<HubOptions>>& hub_keys() {
   return keys;
 }
 
+const std::vector<SectionKey<OtlpOptions>>& otlp_keys() {
+  static const std::vector<SectionKey<OtlpOptions>> keys = {
+      {"endpoint", "\"http://127.0.0.1:4318\"", true,
+       "The collector's base URL, to which /v1/traces and so on is added. Without it nothing is exported",
+       [](const TomlValue& value, OtlpOptions& into) { into.endpoint = page_address(value); }},
+      {"protocol", "\"http/protobuf\"", false, "Encoding: \"http/protobuf\" or \"http/json\"",
+       [](const TomlValue& value, OtlpOptions& into) {
+         constexpr std::string_view expected = "\"http/protobuf\" or \"http/json\"";
+         const std::string protocol = value.text(expected);
+         if (protocol != "http/protobuf" && protocol != "http/json") value.fail_type(expected);
+         into.encoding = protocol == "http/json" ? otlp::Encoding::json : otlp::Encoding::protobuf;
+       }},
+      {"headers_file", "\"otlp_headers\"", true,
+       "File of headers for each request, a line each, `Authorization: Bearer …`; readable by you only",
+       [](const TomlValue& value, OtlpOptions& into) { into.headers_file = value.text(); }},
+      {"tls_ca", "\"ca.pem\"", true, "Authority of the collector's certificate. Default: the system's",
+       [](const TomlValue& value, OtlpOptions& into) { into.tls_ca = value.text(); }},
+      {"view", "\"meta\"", false, "What leaves this machine: \"meta\" (names, times, numbers) or \"full\"",
+       [](const TomlValue& value, OtlpOptions& into) { into.full = value.view() == View::full; }},
+      {"traces", "true", false, "Export turns, tool calls, subagents, messages and waits as spans",
+       [](const TomlValue& value, OtlpOptions& into) { into.traces = value.flag(); }},
+      {"metrics", "true", false, "Export tokens, durations, sessions, cost and limits",
+       [](const TomlValue& value, OtlpOptions& into) { into.metrics = value.flag(); }},
+      {"logs", "false", false, "Export each event as a log record",
+       [](const TomlValue& value, OtlpOptions& into) { into.logs = value.flag(); }},
+      {"retain", "\"24h\"", false, "After an outage, and at the first start, older data is not exported",
+       [](const TomlValue& value, OtlpOptions& into) {
+         into.retain = std::chrono::milliseconds(
+             static_cast<std::int64_t>(value.duration_ms(60'000, 36500ULL * 24 * 3600 * 1000)));
+       }},
+  };
+  return keys;
+}
+
 /// The live log, shared by all connections.
 struct {
   std::string_view name = "log_bytes";
@@ -355,6 +389,18 @@ void read_hub(const TomlValue& section, Options& options) {
   });
 }
 
+void read_otlp(const TomlValue& section, Options& options) {
+  for (const auto& [name, node] : section.table("a table, [otlp]")) {
+    const SectionKey<OtlpOptions>* key = find_key(otlp_keys(), name.str());
+    if (!key) {
+      std::vector<std::string_view> known;
+      for (const auto& each : otlp_keys()) known.push_back(each.name);
+      section.fail_unknown(name, known);
+    }
+    key->read(section.member(name, node), options.otlp_file);
+  }
+}
+
 void read_redaction(const TomlValue& section, Options& options) {
   for (const auto& [name, node] : section.table("a table of NAME = 'REGULAR EXPRESSION'"))
     options.redaction.emplace_back(name.str(),
@@ -390,8 +436,11 @@ struct Section {
   std::string_view name;
   void (*read)(const TomlValue& section, Options& options);
 };
-constexpr Section sections[] = {
-    {"redaction", read_redaction}, {"limits", read_limits}, {"relay", read_relay}, {"hub", read_hub}};
+constexpr Section sections[] = {{"redaction", read_redaction},
+                                {"limits", read_limits},
+                                {"relay", read_relay},
+                                {"hub", read_hub},
+                                {"otlp", read_otlp}};
 
 /// The values of a top-level option, as the command line would have them.
 std::vector<std::string> read_values(const Option& option, const TomlValue& value) {
@@ -538,6 +587,10 @@ std::string example_file() {
       "# Patterns of the hosts and projects the user may see; without these keys all of them\n"
       "#hosts = [\"ada*\"]\n#projects = [\"/srv/api*\"]\n"
       "# How much of them: \"meta\" or \"full\"\n#view = \"meta\"\n";
+  out +=
+      "\n# --- OpenTelemetry: traces, metrics and logs for a collector (protocol/OTEL.md). Keys that are not "
+      "set are\n# taken from the OTEL_EXPORTER_OTLP_* variables ---\n\n#[otlp]\n";
+  append_section_keys(out, otlp_keys());
   return out;
 }
 

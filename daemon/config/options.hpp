@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "models/model_table.hpp"
+#include "otlp/config.hpp"
 #include "serve/server_context.hpp"
 #include "team/event_store.hpp"
 #include "team/nats_client.hpp"
@@ -34,6 +35,16 @@ struct HubOptions {
   bool sync = true;                // acknowledge a message only after fsync
   std::string url_public;          // of the page, with a slash at the end; empty: unknown
   std::vector<serve::User> users;  // in addition to the owner
+};
+
+/// [otlp]: as in the file. Absent keys may be set by OTEL_* variables.
+struct OtlpOptions {
+  std::string endpoint;
+  std::optional<otlp::Encoding> encoding;
+  std::string headers_file, tls_ca;  // files
+  bool full = false;                 // export the full view instead of the meta view
+  bool traces = true, metrics = true, logs = false;
+  std::chrono::milliseconds retain = std::chrono::hours(24);
 };
 
 struct Options {
@@ -69,6 +80,8 @@ struct Options {
 
   std::optional<RelayOptions> relay;
   std::optional<HubOptions> hub;
+  OtlpOptions otlp_file;             // [otlp]
+  std::optional<otlp::Config> otlp;  // with the OTEL_* variables; absent: nothing is exported
 };
 
 /// A configuration error, worded for the user; the program exits with code 2.

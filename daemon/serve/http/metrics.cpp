@@ -167,9 +167,12 @@ std::string health_json(const Health& health) {
     json.member_if_any("problem", search.problem);
   }
   json.end_object();
-  if (!health.team.all.empty()) {
-    json.key("team").begin_object();
-    for (const TeamMetric& each : health.team.all) json.member(each.name, each.value);
+  const std::pair<const char*, const TeamMetrics&> parts[] = {{"team", health.team},
+                                                              {"otlp", health.exporter}};
+  for (const auto& [name, part] : parts) {
+    if (part.all.empty()) continue;
+    json.key(name).begin_object();
+    for (const TeamMetric& each : part.all) json.member(each.name, each.value);
     json.end_object();
   }
   if (!health.hosts.empty()) {

@@ -52,7 +52,7 @@ struct Counters {
 
 // --- Metrics ---
 
-/// Of a relay or a hub.
+/// Of a relay, a hub or the exporter.
 struct TeamMetric {
   std::string_view name, help;  // static texts
   bool only_grows = false;      // a counter; otherwise a gauge
@@ -60,7 +60,7 @@ struct TeamMetric {
 };
 
 struct TeamMetrics {
-  std::string_view part;  // "relay" or "hub"; empty: neither
+  std::string_view part;  // "relay", "hub" or "otlp"; empty: none
   std::vector<TeamMetric> all;
 };
 
@@ -161,7 +161,7 @@ struct Health {
   std::vector<UnknownRecords> unknown_records;
   Redaction redaction;
   Search search;
-  TeamMetrics team;
+  TeamMetrics team, exporter;
   std::vector<Host> hosts;
   std::size_t connections = 0, sessions = 0;
   std::vector<std::pair<std::string, std::uint64_t>> limits;  // by name

@@ -239,6 +239,10 @@ void SessionStore::for_each(const std::function<void(Session&)>& visit) {
   for (auto& [name, session] : by_name_) visit(*session);
 }
 
+void SessionStore::for_each(const std::function<void(const Session&)>& visit) const {
+  for (const auto& [name, session] : by_name_) visit(*session);
+}
+
 bool SessionStore::visit_after(std::string_view name, const std::function<bool(Session&)>& visit) {
   for (auto at = by_name_.upper_bound(name); at != by_name_.end();) {
     Session& session = *at->second;

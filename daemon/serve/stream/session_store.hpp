@@ -185,6 +185,7 @@ class SessionStore {
 
   std::size_t size() const { return by_name_.size(); }  // without streams whose session is not known yet
   void for_each(const std::function<void(Session&)>& visit);  // by name
+  void for_each(const std::function<void(const Session&)>& visit) const;
   /// Visits sessions with a name after `name`, by name, until `visit` returns false. False: there are more.
   bool visit_after(std::string_view name, const std::function<bool(Session&)>& visit);
 

@@ -1,0 +1,49 @@
+// The file of the state directory that keeps what was exported.
+#pragma once
+#include <atomic>
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/clock.hpp"
+#include "otlp/positions.hpp"
+
+namespace earshot::otlp {
+
+/// All calls on the thread that runs `io`, which also outlives this object; the file is written on `disk`.
+class PositionFile {
+ public:
+  static constexpr std::chrono::milliseconds delay{500};  // of a write: changes within it are one write
+
+  /// Events before `retain` are not exported again, so their streams are not kept.
+  PositionFile(boost::asio::io_context& io, boost::asio::any_io_executor disk, std::string path,
+               std::chrono::milliseconds retain);
+
+  /// Before the loop runs. A file with another content is renamed to `<path>.torn`, and everything within
+  /// `retain` is exported again.
+  void read();
+  const Positions& positions() const { return positions_; }
+  void set(const std::string& stream, Position position);
+  void remove(std::string_view stream);
+  /// After the loop and the disk threads: writes what is not stored yet.
+  void flush();
+
+ private:
+  void changed();
+  void write();
+  std::string text();
+
+  const boost::asio::any_io_executor disk_;
+  const std::string path_;
+  const std::chrono::milliseconds retain_;
+  Timer timer_;
+  Positions positions_;
+  std::uint64_t revision_ = 0;
+  const std::shared_ptr<std::atomic<std::uint64_t>> stored_ = std::make_shared<std::atomic<std::uint64_t>>(0);
+  bool is_scheduled_ = false;
+};
+
+}  // namespace earshot::otlp
