@@ -73,7 +73,7 @@ def wait_for(condition, what, deadline=None, give_up=lambda: None):
 
 def clean_environment(home):
     """An environment without the real user's configuration, sessions and state."""
-    foreign = ("XDG_", "CLAUDE_", "CODEX_", "COPILOT_", "PI_", "EARSHOT_", "NOTIFY_", "LISTEN_")
+    foreign = ("XDG_", "CLAUDE_", "CODEX_", "COPILOT_", "PI_", "EARSHOT_", "NOTIFY_", "LISTEN_", "OTEL_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     return {**kept, "HOME": home, "TMPDIR": home, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
 

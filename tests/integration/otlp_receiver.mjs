@@ -1,0 +1,60 @@
+// An OpenTelemetry collector for tests: decodes requests with the message types that npm's OTLP exporter generates from
+// opentelemetry-proto, and writes each accepted one to a file as a line of JSON.
+//
+// usage: node otlp_receiver.mjs NODE_MODULES FILE PORT    prints the port it listens on
+//
+// POST /control sets the behaviour: {"status": 503, "headers": {…}, "body": "text", "cut": true, "hang": true, "partial": 3, "times": 2}
+// applies to the next `times` requests (default: all). GET /control answers with the number of requests so far.
+import fs from "node:fs";
+import http from "node:http";
+import { createRequire } from "node:module";
+import path from "node:path";
+
+const [modules, file, port] = process.argv.slice(2);
+const generated = path.resolve(modules, "@opentelemetry/otlp-proto-exporter-base/build/src/generated/root.js");
+const { collector } = createRequire(import.meta.url)(generated).opentelemetry.proto;
+const messages = {
+  "/v1/traces": [collector.trace.v1.ExportTraceServiceRequest, collector.trace.v1.ExportTraceServiceResponse, "rejectedSpans"],
+  "/v1/metrics": [collector.metrics.v1.ExportMetricsServiceRequest, collector.metrics.v1.ExportMetricsServiceResponse, "rejectedDataPoints"],
+  "/v1/logs": [collector.logs.v1.ExportLogsServiceRequest, collector.logs.v1.ExportLogsServiceResponse, "rejectedLogRecords"],
+};
+
+// As the JSON encoding has it: ids in hexadecimal, 64-bit integers as strings.
+function plain(value) {
+  if (value instanceof Uint8Array) return Buffer.from(value).toString("hex");
+  if (Array.isArray(value)) return value.map(plain);
+  if (value === null || typeof value !== "object") return value;
+  if ("low" in value && "high" in value) return value.toString();
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, plain(each)]));
+}
+
+let behaviour = {};
+let requests = 0;
+const server = http.createServer((request, response) => {
+  const chunks = [];
+  request.on("data", (chunk) => chunks.push(chunk));
+  request.on("end", () => answer(request, response, Buffer.concat(chunks)));
+});
+
+function answer(request, response, body) {
+  if (request.url === "/control") {
+    if (request.method === "POST") behaviour = JSON.parse(body);
+    return response.end(JSON.stringify({ requests }));
+  }
+  ++requests;
+  const now = behaviour;
+  if (now.times !== undefined && --now.times <= 0) behaviour = {};
+  if (now.hang) return;
+  if (now.cut) return request.socket.destroy();
+  if (now.status) return response.writeHead(now.status, now.headers ?? {}).end(now.body ?? "");
+  const [Request, Response, rejected] = messages[request.url];
+  const isJson = request.headers["content-type"] === "application/json";
+  const decoded = isJson ? JSON.parse(body) : plain(Request.decode(body));
+  const line = { path: request.url, headers: request.headers, raw: body.toString("latin1"), ...decoded };
+  fs.appendFileSync(file, JSON.stringify(line) + "\n");
+  const partial = now.partial ? { partialSuccess: { [rejected]: now.partial, errorMessage: "not these" } } : {};
+  response.writeHead(200, { "content-type": request.headers["content-type"] });
+  response.end(isJson ? JSON.stringify(partial) : Response.encode(Response.fromObject?.(partial) ?? partial).finish());
+}
+
+server.listen(Number(port), "127.0.0.1", () => console.log(server.address().port));

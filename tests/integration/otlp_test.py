@@ -1,0 +1,392 @@
+"""The OpenTelemetry exporter against a collector that decodes what it receives with another implementation's message types."""
+import collections
+import glob
+import json
+import os
+import re
+import shutil
+import unittest
+
+from support.endpoints import curl
+from support.harness import corpus, earshot, wait_for
+from support.otlp import OtlpCase, Receiver, expected_spans, missing, received_spans
+from support.recordings import scenarios
+from support.team import TeamCase
+from support.transcripts import Registry, Session, rewrite
+
+SECRET = "the lighthouse keeper's diary"
+
+
+def metric(daemon, name):
+    """The value of a metric without labels."""
+    found = re.search(rf"^{name} (\S+)$", curl(daemon, "/metrics", unix=True)[2].decode(), re.MULTILINE)
+    return float(found[1]) if found else None
+
+
+def calls_of_agents(*roots):
+    """(session, agent) → call, from the files beside the transcripts of subagents."""
+    found = {}
+    for root in roots:
+        for path in glob.glob(os.path.join(root, "**", "agent-*.meta.json"), recursive=True):
+            with open(path) as file:
+                meta = json.load(file)
+            session = os.path.basename(os.path.dirname(os.path.dirname(path)))
+            found[session, os.path.basename(path)[len("agent-"):-len(".meta.json")]] = meta.get("toolUseId")
+    return found
+
+
+@unittest.skipIf(missing(), missing())
+class Otlp(OtlpCase):
+    def expected(self, daemon, *roots):
+        roots = roots or (self.root,)
+        return expected_spans(daemon.replay(*roots), calls_of_agents(*roots))
+
+    def write_turns(self, session=None):
+        """Turns of all shapes: a tool, a failed tool, a question, subagents, an interrupted turn; and an open one."""
+        session = session or Session(self.root)
+        session.turn("hello")
+        session.prompt("fail")
+        session.result(session.tool_call("Bash", {"command": "false"}), "exit 1", error=True)
+        session.result(session.tool_call("AskUserQuestion", {"questions": [{"question": "Which lamp?"}]}), "the left one")
+        session.reply("Failed.", stop_reason="end_turn")
+        session.prompt("look around")
+        call, agent, own = session.agent()
+        own.turn("look")
+        session.agent_result(call, agent)
+        session.reply("Fine.", stop_reason="end_turn")
+        session.prompt("open")
+        session.tool_call("Bash", {"command": "sleep 60"})
+        return session
+
+    def test_each_turn_tool_subagent_and_wait_is_one_span_in_both_encodings(self):
+        self.write_turns()
+        for protocol in ("http/protobuf", "http/json"):
+            with self.subTest(protocol=protocol):
+                receiver = self.receiver()
+                daemon = self.exporting(receiver, settings=f'protocol = "{protocol}"\n', state=os.path.join(self.home, protocol.replace("/", "-")))
+                expected = self.expected(daemon)
+                self.assertEqual({each.identity[0] for each in expected}, {"turn", "tool", "agent", "wait"})
+                self.assert_exported(receiver, expected)
+                kinds = {request["headers"]["content-type"] for request in receiver.received()}
+                self.assertEqual(kinds, {"application/json" if protocol == "http/json" else "application/x-protobuf"})
+                spans = receiver.spans()
+                self.assertEqual({span.host for span in spans}, {daemon.host})
+                by_id = {span.id: span for span in spans}
+                for span in spans:  # one trace per turn, with its subagents
+                    if span.parent in by_id:
+                        self.assertEqual(span.trace, by_id[span.parent].trace)
+                own = [span for span in spans if "/subagents/" in span.attributes.get("earshot.stream", "")]
+                self.assertEqual([by_id[span.parent].name for span in own], ["invoke_agent general-purpose"])
+                daemon.stop()
+
+    def test_new_events_are_exported_and_a_restart_repeats_nothing(self):
+        receiver = self.receiver()
+        daemon = self.exporting(receiver)
+        session = self.write_turns()
+        self.assert_exported(receiver, self.expected(daemon))
+        daemon.stop()
+        session.turn("while it was stopped")
+        daemon = self.exporting(receiver)
+        session.turn("afterwards")
+        self.assert_exported(receiver, self.expected(daemon))
+
+    def test_chats_have_the_tokens_of_their_messages(self):
+        receiver = self.receiver()
+        daemon = self.exporting(receiver)
+        self.write_turns()
+        self.assert_exported(receiver, self.expected(daemon))
+        usage = collections.Counter()
+        for lines in daemon.replay(self.root).values():
+            finished = {e["turn"] for e in map(json.loads, lines) if e["type"] == "turn.finished"}
+            for e in map(json.loads, lines):
+                if e["type"] == "usage.updated" and "input" in e and e["turn"] in finished:
+                    usage["chat", e["message"], e["input"] + e["cache_read"] + e["cache_write"], e["output"]] += 1
+        chats = collections.Counter(span.identity() for span in receiver.spans() if span.identity()[0] == "chat")
+        self.assertEqual(chats, usage)
+        one = next(span for span in receiver.spans() if span.identity()[0] == "chat")
+        self.assertEqual((one.kind, one.attributes["gen_ai.provider.name"], one.name), (3, "anthropic", "chat claude-opus-5-5"))
+
+    def test_two_exporters_write_the_same_ids(self):
+        self.write_turns()
+        first, second = self.receiver(), self.receiver()
+        daemon = self.exporting(first)
+        expected = self.expected(daemon)
+        self.assert_exported(first, expected)
+        daemon.stop()
+        os.remove(os.path.join(self.state, "otlp.json"))
+        daemon = self.exporting(second)
+        self.assert_exported(second, expected)
+        ids = [sorted((span.trace, span.id, span.parent, span.name) for span in each.spans()) for each in (first, second)]
+        self.assertEqual(*ids)
+
+    def test_the_meta_view_contains_no_text_and_the_full_view_does(self):
+        session = Session(self.root)
+        session.prompt(SECRET)
+        session.result(session.tool_call("Bash", {"command": SECRET, "description": SECRET}), SECRET)
+        call, agent, own = session.agent(SECRET)
+        own.turn(SECRET, SECRET)
+        session.agent_result(call, agent, SECRET)
+        session.reply(SECRET, stop_reason="end_turn")
+        for view in ("meta", "full"):
+            with self.subTest(view=view):
+                receiver = self.receiver()
+                daemon = self.exporting(receiver, settings=f'view = "{view}"\nlogs = true\n', state=os.path.join(self.home, view),
+                                        environment={"OTEL_METRIC_EXPORT_INTERVAL": "200"})
+                self.assert_exported(receiver, self.expected(daemon))
+                wait_for(lambda: receiver.received("/v1/logs") and receiver.received("/v1/metrics"), "logs and metrics")
+                daemon.stop()
+                for path in ("/v1/traces", "/v1/logs"):
+                    raw = "".join(request["raw"] for request in receiver.received(path))
+                    self.assertEqual(SECRET in raw, view == "full", path)
+                self.assertNotIn(SECRET, "".join(request["raw"] for request in receiver.received("/v1/metrics")))
+
+    def test_each_event_is_one_log_record_if_asked_for(self):
+        receiver = self.receiver()
+        self.write_turns()
+        daemon = self.exporting(receiver, settings="logs = true\ntraces = false\nmetrics = false\n")
+        events = collections.Counter(json.loads(line)["cursor"] for lines in daemon.replay(self.root, view="meta").values() for line in lines)
+
+        def cursors():
+            records = [record for request in receiver.received("/v1/logs") for each in request["resourceLogs"]
+                       for scope in each["scopeLogs"] for record in scope["logRecords"]]
+            return collections.Counter(json.loads(record["body"]["stringValue"])["cursor"] for record in records)
+
+        wait_for(lambda: not events - cursors(), "the log records")
+        self.assertEqual(cursors(), events)
+        self.assertEqual(receiver.received(), [])
+
+    def test_metrics_add_up_to_the_spans(self):
+        receiver = self.receiver()
+        daemon = self.exporting(receiver, environment={"OTEL_METRIC_EXPORT_INTERVAL": "200"})
+        self.write_turns()
+        self.assert_exported(receiver, self.expected(daemon))
+        spans = [span for span in receiver.spans()]
+        tokens = sum(span.attributes["gen_ai.usage.output_tokens"] for span in spans if span.identity()[0] == "chat")
+
+        def total(name, value):
+            metrics = {each["name"]: each for request in receiver.received("/v1/metrics")[-1:] for resource in request["resourceMetrics"]
+                       for scope in resource["scopeMetrics"] for each in scope["metrics"]}
+            data = next((metrics[name][kind] for kind in ("sum", "gauge", "histogram") if name in metrics and kind in metrics[name]), {})
+            return sum(value(point) for point in data.get("dataPoints", []))
+
+        def attribute(point, key):
+            return next((a["value"]["stringValue"] for a in point["attributes"] if a["key"] == key), None)
+
+        count = collections.Counter(span.identity()[0] for span in spans)
+        wait_for(lambda: total("earshot.tool.duration", lambda p: int(p["count"])) == count["tool"], "the tools")
+        self.assertEqual(total("earshot.turn.duration", lambda p: int(p["count"])), count["turn"])
+        self.assertEqual(total("earshot.wait.duration", lambda p: int(p["count"])), count["wait"])
+        self.assertEqual(total("earshot.tokens", lambda p: p["asDouble"] * (attribute(p, "earshot.token.kind") == "output")), tokens)
+        self.assertEqual(total("gen_ai.client.token.usage", lambda p: p["sum"] * (attribute(p, "gen_ai.token.type") == "output")), tokens)
+        self.assertGreaterEqual(total("earshot.sessions", lambda p: p["asDouble"]), 1)
+
+    def test_a_wait_for_permission_is_a_span_of_the_turn(self):
+        receiver = self.receiver()
+        daemon = self.exporting(receiver)
+        client = daemon.subscriber()
+        session = Session(self.root)
+        registry = Registry(self.root, session.session, self.process())
+        registry.set_status("busy")
+        session.prompt("hello")
+        call = session.tool_call("Bash", {"command": "make"})
+        client.wait_frame(type="tool.invoked", call=call)
+        registry.set_status("waiting", "permission prompt")
+        client.wait_frame(type="status", state="waiting", reason="permission")
+        registry.set_status("busy")
+        client.wait(lambda: client.all(type="status")[-1]["state"] == "working", "the end of the wait")
+        session.result(call)
+        session.reply("Done.", stop_reason="end_turn")
+        spans = wait_for(lambda: (s := receiver.spans()) and any(x.identity()[0] == "turn" for x in s) and any(x.identity()[0] == "wait" for x in s) and s,
+                         "the turn and the wait")
+        wait = [span for span in spans if span.identity()[0] == "wait"]
+        turn = [span for span in spans if span.identity()[0] == "turn"]
+        self.assertEqual([(w.name, w.parent, w.trace) for w in wait], [("earshot.wait permission", turn[0].id, turn[0].trace)])
+        self.assertGreaterEqual(wait[0].end_ms, wait[0].start_ms)
+
+    def test_after_kills_of_both_sides_each_span_arrives_and_at_most_once_more_for_each(self):
+        receiver = self.receiver()
+        session = Session(self.root)
+        daemon = self.exporting(receiver)
+        kills = 3
+        for n in range(kills):
+            session.turn(f"before {n}")
+            wait_for(lambda: received_spans(receiver.spans()) and metric(daemon, "earshot_otlp_exported_total") > 0, "some spans")
+            call = session.tool_call("Bash", {"command": "sleep"})  # a turn that is open at the kill
+            daemon.process.kill()
+            daemon.process.wait()
+            receiver.kill()
+            session.result(call)
+            session.reply("Done.", stop_reason="end_turn")
+            session.turn(f"while both were away {n}")
+            daemon = self.exporting(receiver)
+            receiver.start()
+        self.assert_exported(receiver, self.expected(daemon), copies=1 + kills)
+
+    def test_a_collector_that_was_away_gets_everything(self):
+        receiver = self.receiver()
+        daemon = self.exporting(receiver)
+        receiver.kill()
+        self.write_turns()
+        wait_for(lambda: metric(daemon, "earshot_otlp_retries_total") >= 2, "retries")
+        self.assertEqual(metric(daemon, "earshot_otlp_open"), 0)
+        self.assertIn("[otlp]", curl(daemon, "/v1/health", unix=True)[2].decode())
+        receiver.start()
+        self.assert_exported(receiver, self.expected(daemon))
+        wait_for(lambda: metric(daemon, "earshot_otlp_open") == 1, "the state")
+        log = daemon.stderr().decode()
+        self.assertEqual((log.count("; retrying"), log.count("accepts the data again")), (1, 1), log)
+
+    def test_answers_that_ask_for_patience_are_retried_and_others_are_counted(self):
+        for behaviour in ({"status": 503, "headers": {"Retry-After": "1"}, "times": 2}, {"status": 429, "times": 1}, {"cut": True, "times": 2}):
+            with self.subTest(**behaviour):
+                receiver = self.receiver()
+                receiver.control(**behaviour)
+                daemon = self.exporting(receiver, state=os.path.join(self.home, str(receiver.port)))
+                self.write_turns()
+                self.assert_exported(receiver, self.expected(daemon))
+                self.assertGreaterEqual(metric(daemon, "earshot_otlp_retries_total"), behaviour["times"])
+                self.assertEqual(metric(daemon, "earshot_otlp_dropped_total"), 0)
+                daemon.stop()
+
+    def test_a_refused_request_is_counted_and_not_repeated(self):
+        receiver = self.receiver()
+        session = Session(self.root)
+        session.turn("refused")
+        receiver.control(status=400, body="no such tenant", times=1)
+        daemon = self.exporting(receiver)
+        wait_for(lambda: metric(daemon, "earshot_otlp_dropped_total") > 0, "the refusal")
+        self.assertEqual(receiver.spans(), [])
+        self.assertIn("no such tenant", curl(daemon, "/v1/health", unix=True)[2].decode())
+        receiver.control(partial=1, times=1)
+        session.turn("partly rejected")
+        wait_for(lambda: metric(daemon, "earshot_otlp_rejected_total") == 1, "the rejection")
+        session.turn("accepted")
+        wait_for(lambda: any(span.attributes.get("earshot.turn") == 3 for span in receiver.spans()), "the third turn")
+        self.assertEqual({span.attributes["earshot.turn"] for span in receiver.spans() if "earshot.turn" in span.attributes}, {2, 3})
+
+    def test_a_collector_that_hangs_delays_no_client_and_memory_stays_bounded(self):
+        receiver = self.receiver()
+        receiver.control(hang=True)
+        daemon = self.exporting(receiver, settings='view = "full"\n', environment={"OTEL_EXPORTER_OTLP_TIMEOUT": "3600000"})
+        client = daemon.subscriber()
+        session = Session(self.root)
+        session.turn("first")
+        wait_for(lambda: receiver.requests() > 0, "a request")
+        turns = 3000
+        for n in range(turns):
+            session.turn(f"{n} " + "x" * 2000)
+        client.wait(lambda: len(client.all(type="turn.finished")) > turns, "every event, although the collector does not answer")
+        most = 2 * (1 << 20) + (256 << 10)  # two batches and the last event
+        self.assertLess(metric(daemon, "earshot_otlp_pending_bytes"), most)
+        self.assertGreater(metric(daemon, "earshot_otlp_lag_seconds"), 0)
+        receiver.kill()  # the request ends
+        receiver.start()
+        self.assert_exported(receiver, self.expected(daemon))
+
+    def test_variables_are_used_and_the_file_wins(self):
+        receiver = self.receiver()
+        session = Session(self.root)
+        session.turn("hello")
+        environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{receiver.port}", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
+                       "OTEL_EXPORTER_OTLP_HEADERS": "x-tenant=a%20b,x-key=k", "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=test",
+                       "OTEL_SERVICE_NAME": "lamp"}
+        daemon = self.configured('[otlp]\nretain = "36500d"\n', environment=environment)
+        self.assert_exported(receiver, self.expected(daemon))
+        request = receiver.received()[0]
+        self.assertEqual((request["headers"]["content-type"], request["headers"]["x-tenant"], request["headers"]["x-key"]),
+                         ("application/json", "a b", "k"))
+        resource = {a["key"]: a["value"]["stringValue"] for a in request["resourceSpans"][0]["resource"]["attributes"]}
+        self.assertEqual((resource["service.name"], resource["deployment.environment"], resource["host.name"]), ("lamp", "test", daemon.host))
+        daemon.stop()
+        other = self.receiver()
+        headers = os.path.join(self.home, "headers")
+        with open(os.open(headers, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write("# of the collector\nAuthorization: Bearer abc\n")
+        daemon = self.exporting(other, settings='protocol = "http/protobuf"\nheaders_file = "headers"\n', environment=environment,
+                                state=os.path.join(self.home, "other"))
+        self.assert_exported(other, self.expected(daemon))
+        headers = other.received()[0]["headers"]
+        self.assertEqual((headers["content-type"], headers["authorization"], headers.get("x-key")), ("application/x-protobuf", "Bearer abc", None))
+
+    def test_old_spans_are_not_exported(self):
+        receiver = self.receiver()
+        session = Session(self.root)
+        session.turn("old")
+        rewrite(session.path, lambda content: re.sub(rb'"timestamp":"\d{4}', b'"timestamp":"2020', content))
+        daemon = self.configured(f'[otlp]\nendpoint = "http://127.0.0.1:{receiver.port}"\n')
+        session.turn("new")
+        wait_for(lambda: any(span.attributes.get("earshot.turn") == 2 for span in receiver.spans()), "the new turn")
+        self.assertGreater(metric(daemon, "earshot_otlp_expired_total"), 0)
+        self.assertNotIn(1, [span.attributes.get("earshot.turn") for span in receiver.spans()])
+
+    def test_a_rewritten_transcript_is_exported_anew(self):
+        receiver = self.receiver()
+        session = Session(self.root)
+        daemon = self.exporting(receiver)
+        session.turn("one")
+        self.assert_exported(receiver, self.expected(daemon))
+        before = {span.id for span in receiver.spans()}
+        with open(session.path, "w"):
+            pass
+        session.parent = None
+        session.turn("two")
+        wait_for(lambda: any(span.id not in before and span.identity()[0] == "turn" for span in receiver.spans()), "the new turn")
+
+
+@unittest.skipIf(missing(), missing())
+class OtlpHub(TeamCase):
+    def test_a_hub_exports_the_turns_of_all_hosts_once(self):
+        receiver = Receiver(self.home)
+        self.addCleanup(receiver.kill)
+        broker = self.broker()
+        hub = self.hub(broker, top=f'[otlp]\nendpoint = "http://127.0.0.1:{receiver.port}"\n')
+        sessions = {}
+        for name in ("ada", "bob"):
+            sessions[name] = self.session(self.host(name, broker, view="meta"))
+            sessions[name].turn(SECRET)
+
+        def turns():
+            return collections.Counter((span.host, span.attributes["gen_ai.conversation.id"]) for span in receiver.spans()
+                                       if span.identity()[0] == "turn")
+
+        wait_for(lambda: len(turns()) == len(sessions), "the turn of each host")
+        for name, session in sessions.items():
+            session.turn(SECRET)
+        expected = {(name, f"{session.session}@{name}"): 2 for name, session in sessions.items()}
+        wait_for(lambda: sum(turns().values()) >= 2 * len(sessions), "the second turn of each host")
+        self.assertEqual(turns(), expected)
+        tools = [span for span in receiver.spans() if span.identity()[0] == "tool"]
+        self.assertEqual({span.name for span in tools}, {"execute_tool Bash"})
+        self.assertEqual(len({span.id for span in tools}), len(tools))
+
+
+@unittest.skipIf(missing(), missing())
+@unittest.skipUnless(corpus(), "the recorded sessions are not installed")
+class OtlpCorpus(OtlpCase):
+    def test_every_recorded_session_gives_the_spans_of_its_events(self):
+        roots = {}
+        for name, folder in scenarios().items():
+            tree = os.path.join(folder, "tree")
+            if os.path.isdir(tree):
+                roots[name] = os.path.join(self.home, name)
+                shutil.copytree(tree, roots[name])
+        public = os.path.join(self.home, "public")
+        os.makedirs(os.path.join(public, "projects", "-home-public"))
+        for n, path in enumerate(sorted(glob.glob(os.path.join(corpus(), "public", "**", "*.jsonl"), recursive=True))):
+            head = earshot("replay", path, home=self.home).stdout
+            if {json.loads(line)["program"] for line in head.split("\n") if '"type":"session.started"' in line} == {"claude-code"}:
+                shutil.copy(path, os.path.join(public, "projects", "-home-public", f"00000000-0000-4000-8000-{n:012}.jsonl"))
+        roots["public"] = public
+        codex = os.path.join(self.home, "codex", "sessions", "2026", "11", "22")
+        os.makedirs(codex)
+        for n, path in enumerate(sorted(glob.glob(os.path.join(corpus(), "codex", "**", "*.jsonl"), recursive=True))):
+            shutil.copy(path, os.path.join(codex, f"rollout-2026-11-22T00-00-00-00000000-0000-4000-8000-{n:012}.jsonl"))
+        roots["codex"] = os.path.join(self.home, "codex")
+        for folder, _, names in os.walk(self.home):
+            for name in names:
+                os.utime(os.path.join(folder, name))
+        receiver = self.receiver()
+        daemon = self.exporting(receiver, roots=[f"{name}={path}" for name, path in roots.items()])
+        expected = expected_spans(daemon.replay(*roots.values()), calls_of_agents(*roots.values()))
+        self.assertGreater(sum(expected.values()), 1000)
+        self.assert_exported(receiver, expected)
