@@ -1,16 +1,17 @@
 // An OpenTelemetry collector for tests: decodes requests with the message types that npm's OTLP exporter generates from
 // opentelemetry-proto, and writes each accepted one to a file as a line of JSON.
 //
-// usage: node otlp_receiver.mjs NODE_MODULES FILE PORT    prints the port it listens on
+// usage: node otlp_receiver.mjs NODE_MODULES FILE PORT [CERT KEY]    prints the port it listens on; with a certificate https
 //
 // POST /control sets the behaviour: {"status": 503, "headers": {…}, "body": "text", "cut": true, "hang": true, "partial": 3, "times": 2}
 // applies to the next `times` requests (default: all). GET /control answers with the number of requests so far.
 import fs from "node:fs";
 import http from "node:http";
+import https from "node:https";
 import { createRequire } from "node:module";
 import path from "node:path";
 
-const [modules, file, port] = process.argv.slice(2);
+const [modules, file, port, cert, key] = process.argv.slice(2);
 const generated = path.resolve(modules, "@opentelemetry/otlp-proto-exporter-base/build/src/generated/root.js");
 const { collector } = createRequire(import.meta.url)(generated).opentelemetry.proto;
 const messages = {
@@ -30,11 +31,12 @@ function plain(value) {
 
 let behaviour = {};
 let requests = 0;
-const server = http.createServer((request, response) => {
+function receive(request, response) {
   const chunks = [];
   request.on("data", (chunk) => chunks.push(chunk));
   request.on("end", () => answer(request, response, Buffer.concat(chunks)));
-});
+}
+const server = cert ? https.createServer({ cert: fs.readFileSync(cert), key: fs.readFileSync(key) }, receive) : http.createServer(receive);
 
 function answer(request, response, body) {
   if (request.url === "/control") {

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import unittest
 
 from support.endpoints import curl
@@ -307,6 +308,21 @@ class Otlp(OtlpCase):
         self.assert_exported(other, self.expected(daemon))
         headers = other.received()[0]["headers"]
         self.assertEqual((headers["content-type"], headers["authorization"], headers.get("x-key")), ("application/x-protobuf", "Bearer abc", None))
+
+    def test_over_https_only_a_collector_with_a_certificate_of_the_authority_receives_anything(self):
+        cert, key = (os.path.join(self.home, name) for name in ("collector.pem", "collector.key"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30",
+                        "-subj", "/CN=collector", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
+                       check=True, capture_output=True)
+        receiver = self.receiver(cert, key)
+        self.write_turns()
+        settings = f'[otlp]\nendpoint = "https://127.0.0.1:{receiver.port}/"\nretain = "36500d"\n'
+        daemon = self.configured(settings)
+        wait_for(lambda: metric(daemon, "earshot_otlp_retries_total") > 0, "a failed attempt")
+        self.assertEqual(metric(daemon, "earshot_otlp_exported_total"), 0)
+        daemon.stop()
+        daemon = self.configured(settings + 'tls_ca = "collector.pem"\n')
+        self.assert_exported(receiver, self.expected(daemon))
 
     def test_old_spans_are_not_exported(self):
         receiver = self.receiver()

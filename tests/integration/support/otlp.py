@@ -26,7 +26,8 @@ def missing():
 class Receiver:
     """A collector on a free port, which stays the same after a restart."""
 
-    def __init__(self, home):
+    def __init__(self, home, *certificate):
+        self.certificate = certificate
         self.file = tempfile.mktemp(prefix="otlp-", dir=home)
         self.port = 0
         self.start()
@@ -34,7 +35,7 @@ class Receiver:
     def start(self):
         # Another program may have taken the port meanwhile: it is tried again.
         def started():
-            self.process = subprocess.Popen(["node", RECEIVER, NODE_MODULES, self.file, str(self.port)], stdout=subprocess.PIPE,
+            self.process = subprocess.Popen(["node", RECEIVER, NODE_MODULES, self.file, str(self.port), *self.certificate], stdout=subprocess.PIPE,
                                             stderr=subprocess.DEVNULL if self.port else None, text=True)
             line = self.process.stdout.readline()
             if line:
@@ -198,8 +199,8 @@ def received_spans(spans):
 
 
 class OtlpCase(DaemonCase):
-    def receiver(self):
-        receiver = Receiver(self.home)
+    def receiver(self, *certificate):
+        receiver = Receiver(self.home, *certificate)
         self.addCleanup(receiver.kill)
         return receiver
 
