@@ -393,16 +393,19 @@ class OtlpCorpus(OtlpCase):
             if {json.loads(line)["program"] for line in head.split("\n") if '"type":"session.started"' in line} == {"claude-code"}:
                 shutil.copy(path, os.path.join(public, "projects", "-home-public", f"00000000-0000-4000-8000-{n:012}.jsonl"))
         roots["public"] = public
-        codex = os.path.join(self.home, "codex", "sessions", "2026", "11", "22")
-        os.makedirs(codex)
-        for n, path in enumerate(sorted(glob.glob(os.path.join(corpus(), "codex", "**", "*.jsonl"), recursive=True))):
-            shutil.copy(path, os.path.join(codex, f"rollout-2026-11-22T00-00-00-00000000-0000-4000-8000-{n:012}.jsonl"))
-        roots["codex"] = os.path.join(self.home, "codex")
+        places = {"codex": "sessions/2026/11/22/rollout-2026-11-22T00-00-00-{id}.jsonl", "copilot": "session-state/{id}/events.jsonl",
+                  "pi": "sessions/--home-public--/2026-11-22T00-00-00-000Z_{id}.jsonl"}
+        for program, place in places.items():
+            roots[program] = os.path.join(self.home, program)
+            for n, path in enumerate(sorted(glob.glob(os.path.join(corpus(), program, "**", "*.jsonl"), recursive=True))):
+                to = os.path.join(roots[program], place.format(id=f"00000000-0000-4000-8000-{n:012}"))
+                os.makedirs(os.path.dirname(to), exist_ok=True)
+                shutil.copy(path, to)
         for folder, _, names in os.walk(self.home):
             for name in names:
                 os.utime(os.path.join(folder, name))
         receiver = self.receiver()
-        daemon = self.exporting(receiver, roots=[f"{name}={path}" for name, path in roots.items()])
+        daemon = self.exporting(receiver, roots=[f"{name if name in places else 'claude-code'}:{name}={path}" for name, path in roots.items()])
         expected = expected_spans(daemon.replay(*roots.values()), calls_of_agents(*roots.values()))
         self.assertGreater(sum(expected.values()), 1000)
         self.assert_exported(receiver, expected)
