@@ -5,6 +5,7 @@ import time
 
 import machine
 import report
+import rows_export
 import rows_fairness
 import rows_fanout
 import rows_fold
@@ -15,7 +16,7 @@ import rows_start
 import spec
 from lab import Lab, build
 
-MEASURES = {"latency": rows_latency.latency, "load": rows_load.load, "fairness": rows_fairness.fairness, "fanout": rows_fanout.fanout,
+MEASURES = {"latency": rows_latency.latency, "export": rows_export.export, "load": rows_load.load, "fairness": rows_fairness.fairness, "fanout": rows_fanout.fanout,
             "fold": rows_fold.fold, "huge": rows_fold.huge,
             "start": rows_start.start, "cold": rows_start.cold, "memory": rows_memory.memory_rows}
 

@@ -29,6 +29,10 @@ ROWS = (
     Spec("a new session's first event, p50", "s", "latency", BARE, most=5 * MS),
     Spec("20,000 lines at once: the last one", "s", "latency", BARE, ratio_most=2.0),
 
+    Spec("append to subscriber, exported, p50", "s", "export", "without the exporter", ratio_most=1.02),
+    Spec("append to subscriber, exported, p99", "s", "export", "without the exporter"),
+    Spec("an exported event: CPU", "s", "export", "without the exporter"),
+
     Spec("append during a 200 MB/s backfill and a catch-up, p50", "s", "load", BARE, ratio_most=3.0),
     Spec("append during a 200 MB/s backfill and a catch-up, p99", "s", "load", BARE, ratio_most=1.2),
     Spec("append while 100 clients stall, p50", "s", "load", BARE),
