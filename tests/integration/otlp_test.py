@@ -309,6 +309,36 @@ class Otlp(OtlpCase):
         headers = other.received()[0]["headers"]
         self.assertEqual((headers["content-type"], headers["authorization"], headers.get("x-key")), ("application/x-protobuf", "Bearer abc", None))
 
+    def test_mistakes_in_the_configuration_are_named(self):
+        readable = os.path.join(self.home, "readable")
+        with open(readable, "w") as file:
+            file.write("Authorization: Bearer abc\n")
+        broken = os.path.join(self.home, "broken")
+        with open(os.open(broken, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write("lamplighter without a name\n")
+        endpoint = 'endpoint = "http://127.0.0.1:9"\n'
+        for text, environment, code, message in (
+                ('endpoint = "ftp://collector"\n', {}, 2, "must be the address of a page"),
+                (endpoint + 'protocol = "grpc"\n', {}, 2, "http/protobuf"),
+                (endpoint + 'header_file = "x"\n', {}, 2, "did you mean `headers_file`"),
+                (endpoint + 'headers_file = "readable"\n', {}, 1, "others can read it"),
+                (endpoint + 'headers_file = "broken"\n', {}, 1, "broken:1: must be"),
+                (endpoint + 'headers_file = "missing"\n', {}, 1, "there is no such file"),
+                ("", {"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"}, 2, "OTEL_EXPORTER_OTLP_ENDPOINT"),
+                (endpoint, {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, 2, "OTEL_EXPORTER_OTLP_PROTOCOL"),
+                (endpoint, {"OTEL_EXPORTER_OTLP_TIMEOUT": "soon"}, 2, "OTEL_EXPORTER_OTLP_TIMEOUT"),
+                (endpoint, {"OTEL_EXPORTER_OTLP_HEADERS": "lamplighter"}, 2, "OTEL_EXPORTER_OTLP_HEADERS")):
+            with self.subTest(text=text, **environment):
+                daemon = self.configured(f"[otlp]\n{text}", ready=False, environment=environment)
+                self.assertEqual(daemon.wait_exit(), code)
+                stderr = daemon.stderr().decode()
+                self.assertIn(message, stderr)
+                self.assertNotIn("lamplighter", stderr)  # a header is a secret
+
+    def test_without_an_endpoint_nothing_is_exported(self):
+        daemon = self.configured("[otlp]\nlogs = true\n")
+        self.assertNotIn("earshot_otlp", curl(daemon, "/metrics", unix=True)[2].decode())
+
     def test_over_https_only_a_collector_with_a_certificate_of_the_authority_receives_anything(self):
         cert, key = (os.path.join(self.home, name) for name in ("collector.pem", "collector.key"))
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30",
