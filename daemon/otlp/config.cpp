@@ -19,7 +19,8 @@ std::string read_headers_file(Config& config) {
   constexpr std::size_t bytes_max = 64 << 10;
   if (config.headers_file.empty()) return {};
   const PrivateFile file = read_private_file(config.headers_file, bytes_max);
-  if (!file.error.empty()) return file.error;
+  // Other private files are created by the daemon if they are missing.
+  if (!file.error.empty()) return file.error.substr(0, file.error.find("; otherwise"));
   if (!file.text) return config.headers_file + ": there is no such file";
   std::string_view left = *file.text;
   for (std::size_t number = 1; !left.empty(); ++number) {
