@@ -124,6 +124,7 @@ void Exporter::subscribe_all() {
   local_client_ = server_.attach(*this, config_.full ? serve::Audience::full : serve::Audience::meta);
   serve::message::Subscribe subscription;
   subscription.id = "otlp" + std::to_string(++subscriptions_);
+  caught_up_.reset();
   subscription.catch_up = true;
   subscription.from_beginning = true;
   auto& after = subscription.after.emplace();
@@ -193,6 +194,8 @@ void Exporter::on_frame(std::string_view payload) {
     on_reset(*frame);
   } else if (frame->type == "stream.removed") {
     on_removed(*frame);
+  } else if (frame->type == "bookmark") {
+    if (!caught_up_ && frame->flag("complete")) caught_up_ = Clock::now();
   } else if (frame->type == "lagged") {
     resubscribe();
   } else if (frame->type == "error") {
@@ -305,7 +308,8 @@ void Exporter::release_held() {
   FrameParser parser;
   for (auto& [name, stream] : streams_) {
     if (stream.held.empty()) continue;
-    const bool is_late = Clock::now() - *stream.held_since > held_max || held_bytes_ >= held_bytes_max;
+    const bool is_overdue = caught_up_ && Clock::now() - std::max(*stream.held_since, *caught_up_) > held_max;
+    const bool is_late = is_overdue || held_bytes_ >= held_bytes_max;
     while (!stream.held.empty()) {
       const auto frame = parser.parse(stream.held.front());
       const bool needs_parent =

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -42,7 +43,8 @@ class Exporter final : private serve::InProcessListener {
 
   // Above these events wait in the transcripts. One more batch of this size may be in flight.
   static constexpr std::size_t batch_bytes_max = 1 << 20, batch_items_max = 2048;
-  // Of subagents whose parent is not known yet. Above it, or after the time, they become roots.
+  // Of subagents whose parent is not known yet. Above it, or this long after all missed events were read,
+  // they become roots.
   static constexpr std::size_t held_bytes_max = 4 << 20;
   static constexpr std::chrono::milliseconds held_max{10'000};
   static constexpr std::size_t subagents_max = 8192;  // whose spans are known; then the earliest is dropped
@@ -129,6 +131,8 @@ class Exporter final : private serve::InProcessListener {
   std::map<std::string, StatusWait, std::less<>> waits_;  // by session
   std::set<std::string, std::less<>> touched_;            // streams with events since the last batch
   std::size_t held_bytes_ = 0;
+  std::optional<Clock::time_point>
+      caught_up_;  // when all missed events were read; the parents are among them
   bool subagent_added_ = false;
 
   Batch pending_;

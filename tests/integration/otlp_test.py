@@ -91,6 +91,25 @@ class Otlp(OtlpCase):
         session.turn("afterwards")
         self.assert_exported(receiver, self.expected(daemon))
 
+    def test_a_subagent_that_may_be_read_before_its_call_belongs_to_it_and_one_without_a_call_is_a_trace_of_its_own(self):
+        receiver = self.receiver()
+        daemon = self.exporting(receiver)
+        session = Session(self.root)
+        session.turn("hello")
+        call = "toolu_later"
+        own = session.agent_transcript("early", call, "look")
+        own.turn("look")
+        session.prompt("look around")
+        session.assistant({"type": "tool_use", "id": call, "name": "Agent", "input": {"description": "look", "subagent_type": "general-purpose"}})
+        session.agent_result(call, "early")
+        session.reply("Fine.", stop_reason="end_turn")
+        orphan = session.agent_transcript("orphan", "toolu_nobody", "stray")
+        orphan.turn("stray")
+        expected = self.expected(daemon)
+        parents = {each.identity[1].rpartition("/")[2]: each.parent for each in expected if each.identity[0] == "turn" and "/subagents/" in each.identity[1]}
+        self.assertEqual(parents, {"agent-early": ("agent", "early", "general-purpose"), "agent-orphan": None})
+        self.assert_exported(receiver, expected)
+
     def test_chats_have_the_tokens_of_their_messages(self):
         receiver = self.receiver()
         daemon = self.exporting(receiver)
