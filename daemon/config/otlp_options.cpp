@@ -1,4 +1,5 @@
 // [otlp] and the OTEL_* variables → the exporter's configuration.
+#include <algorithm>
 #include <boost/url/parse.hpp>
 #include <boost/url/pct_string_view.hpp>
 #include <charconv>

@@ -1,5 +1,6 @@
 #include "otlp/metric_collector.hpp"
 
+#include <initializer_list>
 #include <span>
 #include <utility>
 

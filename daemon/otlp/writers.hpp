@@ -6,7 +6,7 @@
 #pragma once
 #include <bit>
 #include <cstdint>
-#include <cstring>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
