@@ -48,10 +48,13 @@ export async function signIn(page, daemon, errors = []) {
   for (let tries = 1; ; tries++) {
     const created_ms = Date.now();
     const url = await signInUrl(daemon);
+    const connects = page.waitForRequest("**/v1/challenge?browser=*"); // the key is stored by then: another page finds it
+    connects.catch(() => {});
     const [exchange] = await Promise.all([page.waitForRequest("**/v1/browsers/register"), page.goto(url)]);
     const response = await exchange.response();
     if (response?.status() === 401 && Date.now() - created_ms > code_ms) continue;
     if (tries > 1) errors.length = 0; // the refusals
+    if (response?.status() === 200) await connects;
     return url;
   }
 }
