@@ -95,7 +95,8 @@ const std::vector<Option>& table() {
              "Replace secrets of known formats with [redacted:KIND]", {},
              [](Options& o, const Values& v) { o.redact = v[0] == "true"; }),
       Option("search", Kind::flag, Scope::everywhere, general, "", "true", "",
-             "Index the transcripts for `earshot search` and the page's history. Without it the index is deleted",
+             "Index the transcripts for `earshot search` and the page's history. Without it the index is "
+             "deleted",
              {}, [](Options& o, const Values& v) { o.search = v[0] == "true"; }),
       Option("allow_remote", Kind::flag, Scope::file, remote, "", "false", "",
              "Allow `listen` on an address that other machines reach; needs a certificate", {},

@@ -60,13 +60,13 @@ void check(const Option& option, const Setting& setting);
 /// Applies defaults, then `settings`. Throws Error as check() does.
 void apply_settings(const Settings& settings, Options& options);
 
-/// The configuration of the exporter, from `options.otlp_file` and the OTEL_EXPORTER_OTLP_* variables; nothing
-/// without an endpoint. `resolve` makes the path of a file in earshot.toml absolute. Throws Error.
+/// The configuration of the exporter, from `options.otlp_file` and the OTEL_EXPORTER_OTLP_* variables;
+/// nothing without an endpoint. `resolve` makes the path of a file in earshot.toml absolute. Throws Error.
 std::optional<otlp::Config> otlp_config(const OtlpOptions& options, const Environment& environment,
                                         const std::function<std::string(const std::string&)>& resolve);
 
-/// The top-level options of `file`; its sections ([limits], [redaction], [relay], [hub], [otlp]) are stored in
-/// `options`. Throws Error.
+/// The top-level options of `file`; its sections ([limits], [redaction], [relay], [hub], [otlp]) are stored
+/// in `options`. Throws Error.
 Settings read_config_file(const std::string& file, Options& options);
 
 /// The command line that reproduces `settings` from any working directory: what was set outside earshot.toml,

@@ -91,8 +91,8 @@ struct HttpResponse {
     websocket,  // the connection becomes a WebSocket
     events,     // the body is an event stream
     cold,       // repeat the request after the sessions for which `wanted` is true were read
-    stored,     // complete, after the browsers were stored; if that fails: `not_stored` and the reason, as 500
-    later,      // `compute` makes the response
+    stored,  // complete, after the browsers were stored; if that fails: `not_stored` and the reason, as 500
+    later,   // `compute` makes the response
   } kind = Kind::response;
   bool meta = false;  // of websocket and events: the meta view was requested
   unsigned status = 200;

@@ -34,8 +34,8 @@ struct PageAsset {
 std::span<const PageAsset> page_assets();
 /// The icon of the page as SVG. `count`: digits that it shows; empty: none.
 std::string page_icon(std::string_view count);
-/// The Content-Security-Policy of the page: its own script, style and icon, and connections to the daemon at `host`
-/// (empty: same origin only).
+/// The Content-Security-Policy of the page: its own script, style and icon, and connections to the daemon at
+/// `host` (empty: same origin only).
 std::string page_policy(std::string_view host, bool tls);
 
 }  // namespace earshot::serve

@@ -58,7 +58,9 @@ TEST_CASE("displayed durations have two or three significant digits") {
 
 TEST_CASE("durations, ages and counts are displayed as on the page: displayed.json") {
   simdjson::dom::parser parser;
-  const auto load = [&] { return parser.load((test::sources() / "tests/unit/base/displayed.json").string()); };
+  const auto load = [&] {
+    return parser.load((test::sources() / "tests/unit/base/displayed.json").string());
+  };
   const simdjson::dom::element table = load();
   std::size_t cases = 0;
   for (const simdjson::dom::element row : table["times"].get_array()) {
