@@ -82,7 +82,7 @@ export function CostChart({ model, frame, show }: { model: SessionModel; frame: 
             if (entry) show(entry);
           }}>
             <rect class="hit" x={size.left + n * step} y={size.top} width={step} height={inner_height} />
-            <rect class="bar" x={size.left + (n + 0.5) * step - bar / 2} y={y(usd)} width={bar} height={Math.max(1, size.top + inner_height - y(usd))} rx={1.5} />
+            <rect class="cost-bar" x={size.left + (n + 0.5) * step - bar / 2} y={y(usd)} width={bar} height={Math.max(1, size.top + inner_height - y(usd))} rx={1.5} />
           </g>
         ))}
         <text class="axis" x={size.left} y={height - 4}>turn {shown[0]!.turn.number}</text>

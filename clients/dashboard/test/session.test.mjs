@@ -213,6 +213,7 @@ withBrowser("the session page", (env) => {
     const cost = page.getByRole("img", { name: /^Cost by turn, shares of the estimated total/ });
     assert.equal(await cost.locator(".turn-cost").count(), 3);
     await page.getByRole("img", { name: /^working .*, waiting for you 11m00s, idle/ }).waitFor();
+    assert.ok((await page.locator(".turn-cost .cost-bar").first().boundingBox()).height > 1, "the cost of a turn has a bar");
     const file = (name) => page.locator(".files li", { hasText: name });
     assert.match(await file("horn.cpp").innerText(), /\+2\s−1/);
     assert.match(await file("fake_clock.hpp").innerText(), /\+12\s−0/);
