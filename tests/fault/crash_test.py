@@ -55,7 +55,8 @@ class Killed(fault_case.FaultCase, EndpointCase):
             client = successor.subscriber()
             self.assertEqual(len(client.all(type="session")), 1)
             self.assertLessEqual({name for name in os.listdir(state) if not name.endswith(".tmp")},
-                                 {"token", "key", "lock", "address", "socket", "seen.json"})
+                                 {"token", "key", "lock", "address", "socket", "seen.json", "browsers.json",
+                                  *(f"search.sqlite{part}" for part in ("", "-journal", "-wal", "-shm"))})
             successor.stop()
         self.assertGreater(step, 50)
 
