@@ -16,7 +16,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds flush_delay{1000};  // after the first event of a batch, for further ones
+constexpr milliseconds flush_delay{1000};            // after the first event of a batch, for further ones
+constexpr milliseconds last_response_wait_max{500};  // at the stop
 constexpr milliseconds retry_delay_min{500},
     retry_delay_max{30'000};  // doubles; Retry-After may ask for more
 constexpr milliseconds retry_after_max{600'000};
@@ -443,7 +444,7 @@ void Exporter::send_next() {
 }
 
 void Exporter::on_response(Response response) {
-  if (stopped_) return;
+  if (stopped_) return accept_last(response);
   const std::size_t items = signals_.front().items;
   const std::string answer = "HTTP " + std::to_string(response.status);
   const bool is_done = response.status >= 200 && response.status <= 299;
@@ -474,6 +475,17 @@ void Exporter::on_response(Response response) {
   signals_.pop_front();
   if (!signals_.empty()) return send_next();
   finish_batch();
+}
+
+/// A response after the stop: what it accepts is not sent again after the next start.
+void Exporter::accept_last(const Response& response) {
+  if (in_flight_ && signals_.size() == 1 && !is_retryable(response.status))
+    commit(std::exchange(in_flight_->positions, {}));
+}
+
+void Exporter::flush_positions() {
+  if (const auto response = sender_.finish(last_response_wait_max)) accept_last(*response);
+  file_.flush();
 }
 
 void Exporter::finish_batch() {

@@ -56,8 +56,8 @@ class Exporter final : private serve::InProcessListener {
   ~Exporter() override;
   void start();
   void stop();
-  /// After the loop and the disk threads.
-  void flush_positions() { file_.flush(); }
+  /// After the loop and the disk threads. Waits shortly for the last response.
+  void flush_positions();
   ExporterMetrics metrics() const;
 
  private:
@@ -105,6 +105,7 @@ class Exporter final : private serve::InProcessListener {
   void flush_soon();
   void send_next();
   void on_response(Response response);
+  void accept_last(const Response& response);
   void finish_batch();
   void commit(std::vector<std::pair<std::string, Position>> positions);
   struct Acceptance {     // by the collector, of traces and logs or of metrics

@@ -90,6 +90,7 @@ struct Sender::Shared : std::enable_shared_from_this<Sender::Shared> {
   std::mutex mutex;
   std::condition_variable changed;
   std::optional<Request> next;
+  std::optional<Response> response;       // not passed on yet
   boost::asio::io_context* io = nullptr;  // null: the owner is gone
   Sender* owner = nullptr;                // used on the loop only
   std::atomic<bool> is_stopped = false;
@@ -111,16 +112,24 @@ struct Sender::Shared : std::enable_shared_from_this<Sender::Shared> {
     if (is_stopped) return std::nullopt;
     return std::exchange(next, std::nullopt);
   }
-  void deliver(Response response) {
+  void deliver(Response received) {
     const std::lock_guard lock(mutex);
     if (!io) return;
-    boost::asio::post(*io, [self = shared_from_this(), response = std::move(response)]() mutable {
+    response = std::move(received);
+    changed.notify_all();
+    boost::asio::post(*io, [self = shared_from_this()] {
       Sender* const sender = self->owner;
       if (!sender) return;
+      auto received = self->take_response();
+      if (!received) return;  // finish() has it
       sender->is_busy_ = false;
       const auto done = std::exchange(sender->done_, {});
-      done(std::move(response));
+      done(std::move(*received));
     });
+  }
+  std::optional<Response> take_response() {
+    const std::lock_guard lock(mutex);
+    return std::exchange(response, std::nullopt);
   }
 };
 
@@ -145,6 +154,14 @@ void Sender::send(Request request, std::function<void(Response)> done) {
   const std::lock_guard lock(shared_->mutex);
   shared_->next = std::move(request);
   shared_->changed.notify_all();
+}
+
+std::optional<Response> Sender::finish(std::chrono::milliseconds wait_max) {
+  if (!std::exchange(is_busy_, false)) return {};
+  done_ = {};
+  std::unique_lock lock(shared_->mutex);
+  shared_->changed.wait_for(lock, wait_max, [this] { return shared_->response.has_value(); });
+  return std::exchange(shared_->response, std::nullopt);
 }
 
 }  // namespace earshot::otlp

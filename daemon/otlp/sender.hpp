@@ -1,10 +1,12 @@
 // Sends HTTP requests on a thread of its own, one after the other.
 #pragma once
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,9 @@ class Sender {
   bool is_busy() const { return is_busy_; }
   /// REQUIRES: not busy. `done` is called later, from the loop, unless this object was destroyed.
   void send(Request request, std::function<void(Response)> done);
+  /// For after the loop has ended: waits for the response to the request in progress, for which `done` is not
+  /// called any more. nullopt: there is none, or no response within this time.
+  std::optional<Response> finish(std::chrono::milliseconds wait_max);
 
  private:
   struct Shared;

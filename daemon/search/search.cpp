@@ -225,7 +225,7 @@ void Search::fill(serve::MetricsPage& page) const {
   page.add("earshot_search_indexed_streams", "Transcripts that are indexed completely.", search.indexed);
   page.add("earshot_search_pending_streams", "Transcripts that are not.", search.total - search.indexed);
   page.add("earshot_search_documents", "Documents in the index.", search.documents);
-  page.add("earshot_search_bytes", "Size of the index.", search.bytes);
+  page.add("earshot_search_file_bytes", "Size of the index.", search.bytes);
   page.add("earshot_search_lag_seconds", "For how long a transcript's new lines have waited to be indexed.",
            static_cast<double>(search.lag_ms) / 1000);
   page.add("earshot_search_evicted_total",

@@ -182,7 +182,7 @@ class Requests(SearchCase):
         value = lambda name: float(re.search(rf"^{name} (\S+)$", page, re.MULTILINE)[1])
         self.assertEqual((value("earshot_search_indexed_streams"), value("earshot_search_pending_streams"), value("earshot_search_building")), (1, 0, 0))
         self.assertGreater(value("earshot_search_documents"), 3)
-        self.assertGreater(value("earshot_search_bytes"), 4096)
+        self.assertGreater(value("earshot_search_file_bytes"), 4096)
         self.assertEqual(value("earshot_search_queries_total"), 1)
 
     def test_a_secret_is_neither_in_the_index_nor_in_a_result(self):
