@@ -112,6 +112,7 @@ withBrowser("the history", (env) => {
       globalThis.violations = [];
       document.addEventListener("securitypolicyviolation", (event) => violations.push(event.violatedDirective));
     }));
+    await page.locator("#sessions .row").first().waitFor(); // the page handles keys
     await page.keyboard.press("h");
     await page.locator(".past .title", { hasText: script.slice(0, 40) }).waitFor();
     await search(page).fill("needle");
@@ -134,6 +135,7 @@ withBrowser("the history", (env) => {
     new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Hello").finishTurn("Hi.");
     await env.daemon.start("--no-search");
     const { page } = await env.openPage();
+    await page.locator("#sessions .row").first().waitFor(); // the page handles keys
     await page.keyboard.press("h");
     await page.getByRole("alert").getByText("search is off").waitFor();
   });
