@@ -226,7 +226,8 @@ export function Conversation({ session, version, whole, handle }: { session: Ope
   return (
     <section class="conversation">
       <h3>Conversation {has_agents ? <button type="button" class="toggle" aria-pressed={show_agents} onClick={() => setShowAgents(!show_agents)}>Subagents</button> : null}
-        <input id="search" type="search" placeholder="Search" aria-label="Search the conversation" title="Press / to search" autocomplete="off" spellcheck={false} value={query} onInput={(event) => setQuery(event.currentTarget.value)} />
+        <input id="search" type="search" placeholder="Search" aria-label="Search the conversation" title="Press / to search" autocomplete="off" spellcheck={false} value={query} onInput={(event) => setQuery(event.currentTarget.value)}
+          onKeyDown={(event) => event.key === "Escape" && setQuery("")} />
       </h3>
       {words.length > 0 ? <p class="note" role="status">{matching.length.toLocaleString()} of {entries.length.toLocaleString()} entries</p> : null}
       {missing_place && place ? (

@@ -55,8 +55,9 @@ addEventListener("keydown", (event) => {
   const typing = target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement || target.isContentEditable;
   if (event.key === "Escape") {
     if (typing) {
-      if (openView.value && findText.value) go({ find: "" }, true);
-      else if (query.value) go({ q: "" }, true);
+      if (target.id === "search" && !openSession.value) { // the conversation clears its own search
+        if (openView.value ? findText.value : query.value) go(openView.value ? { find: "" } : { q: "" }, true);
+      }
       target.blur();
     } else if (snoozing.value) {
       const title = target.closest(".card")?.querySelector<HTMLElement>("[data-card]");
