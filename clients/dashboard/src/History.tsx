@@ -88,7 +88,7 @@ function Session({ session }: { session: PastSession }) {
   return (
     <li class="past" onClick={follow(target)}>
       <Time of={session.last_time} />
-      <a class="title" data-item={session.session} href={address(target)} onClick={follow(target)}>{escapeControls(session.title || session.session)}</a>
+      <a class="title" data-item={session.session} href={address(target)}>{escapeControls(session.title || session.session)}</a>
       <span class="where">{escapeControls(session.project ?? "")}</span>
       <span class="facts">{[programName(session.program), shortModel(session.model), plural(session.prompts, "turn"), plural(session.tools, "call"), `${tokens(session.usage.output)} out`, session.cost_usd === undefined ? "" : cost(session.cost_usd)].filter(Boolean).map((fact) => <span>{escapeControls(fact)}</span>)}</span>
     </li>
@@ -101,7 +101,7 @@ function Found({ result }: { result: Result }) {
   return (
     <li class="past found" onClick={follow(target)}>
       <Time of={result.time} />
-      <a class="title" data-item={result.stream + result.cursor} href={address(target)} onClick={follow(target)}>{escapeControls(result.title || (result.session ?? ""))}</a>
+      <a class="title" data-item={result.stream + result.cursor} href={address(target)}>{escapeControls(result.title || (result.session ?? ""))}</a>
       <span class="where">{escapeControls(result.project ?? "")}</span>
       <p class="snippet"><b class="kind">{kind_names[result.kind] ?? ""}</b> {snippet.cut_before ? "… " : ""}{pieces(snippet).map(({ text, is_match }) => (is_match ? <mark>{text}</mark> : text))}{snippet.cut_after ? " …" : ""}</p>
     </li>
