@@ -1,12 +1,14 @@
 // The history: all sessions by day, and the search in their text. A click opens the session at the place.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { connection } from "./connection.js";
+import { connection, daemonHost } from "./connection.js";
 import { ConnectionHelp } from "./ConnectionStatus.js";
-import { cost, hourMinute, ms, plural, programName, shortModel, tokens } from "./format.js";
+import { cost, hourMinute, ms, plural, programName, shortModel, stale, tokens } from "./format.js";
 import { byDay, load, pieces, type Page, type PastSession, type Result, type Wanted } from "./history.js";
 import { placeText, type Place } from "./place.js";
-import { address, exactPattern, findText, follow, go, historyDay, historyKind, historyProject } from "./route.js";
+import { address, exactPattern, findText, follow, go, historyDay, historyKind, historyProject, onlyHost } from "./route.js";
+import { hosts, isTeam } from "./rows.js";
 import { escapeControls } from "./sanitize.js";
+import { HostFilter } from "./Top.js";
 
 const typing_ms = 200; // a search begins when nothing was typed for so long
 const building_ms = 2000; // the first page is loaded again while the index is being built
@@ -15,22 +17,23 @@ const pages_max = 50; // more are not kept: the filters narrow the list
 const kinds: Array<[string, string]> = [["", "Everything"], ["prompt", "Prompts"], ["answer", "Answers"], ["tool", "Tool inputs"], ["title", "Titles"]];
 const kind_names: Record<string, string> = { prompt: "You", answer: "Agent", tool: "Tool", title: "Title" };
 
-interface Loaded { pages: Page[]; error: string; loading: boolean }
+/** `key`: of the filters that the pages belong to. */
+interface Loaded { key: string; pages: Page[]; error: string; loading: boolean }
 
 /** The pages for these filters, loaded again when they change. `more` adds a page. */
-function usePages(wanted: Wanted): Loaded & { more: () => void } {
-  const [state, setState] = useState<Loaded>({ pages: [], error: "", loading: true });
+function usePages(wanted: Wanted): Loaded & { more: () => void; not_searched: boolean } {
+  const key = JSON.stringify(wanted);
+  const [state, setState] = useState<Loaded>({ key, pages: [], error: "", loading: true });
   const request = useRef(0); // responses to earlier ones are dropped
   const last_find = useRef(wanted.find);
   const live = connection.value.state === "live";
   const fetchPage = (before: Page[], after?: string) => {
     const number = ++request.current;
-    setState({ pages: before, error: "", loading: true });
+    setState({ key, pages: before, error: "", loading: true });
     load(wanted, exactPattern, after).then(
-      (page) => number === request.current && setState({ pages: [...before, page], error: "", loading: false }),
-      (error: Error) => number === request.current && setState({ pages: before, error: error.message, loading: false }));
+      (page) => number === request.current && setState({ key, pages: [...before, page], error: "", loading: false }),
+      (error: Error) => number === request.current && setState({ key, pages: before, error: error.message, loading: false }));
   };
-  const key = JSON.stringify(wanted);
   useEffect(() => {
     if (!live) return;
     const typed = last_find.current !== wanted.find;
@@ -43,12 +46,12 @@ function usePages(wanted: Wanted): Loaded & { more: () => void } {
     if (!building || !live) return;
     const timer = setInterval(() => {
       const number = ++request.current;
-      load(wanted, exactPattern).then((page) => number === request.current && setState({ pages: [page], error: "", loading: false }), () => {});
+      load(wanted, exactPattern).then((page) => number === request.current && setState({ key, pages: [page], error: "", loading: false }), () => {});
     }, building_ms);
     return () => clearInterval(timer);
   }, [building, live, key]);
   useEffect(() => () => void request.current++, []);
-  return { ...state, more: () => fetchPage(state.pages, state.pages.at(-1)?.next) };
+  return { ...state, not_searched: stale.value && state.key !== key, more: () => fetchPage(state.pages, state.pages.at(-1)?.next) };
 }
 
 function Filters({ projects }: { projects: NonNullable<Page["projects"]> }) {
@@ -67,6 +70,7 @@ function Filters({ projects }: { projects: NonNullable<Page["projects"]> }) {
         {selected && !projects.some(({ project }) => project === selected) ? <option value={selected} selected>{escapeControls(selected)}</option> : null}
         {projects.map(({ project, sessions }) => <option key={project} value={project} selected={project === selected}>{`${escapeControls(project)} (${sessions})`}</option>)}
       </select>
+      <HostFilter />
       <input id="day" type="date" aria-label="Day" value={historyDay.value} onChange={(event) => go({ day: event.currentTarget.value })} />
       {historyDay.value || selected ? <button type="button" class="chip" onClick={() => go({ day: "", in: "" })}>All days and projects</button> : null}
     </div>
@@ -83,13 +87,20 @@ function linkTo({ session, host }: { session?: string; host?: string }, place?: 
   return { session: session ?? "", host: host ?? "", at: place ? placeText(place) : "" };
 }
 
+/** At a hub: the host, and whether it is offline. The daemon's own sessions have none. */
+function HostMark({ name = daemonHost.value }: { name: string | undefined }) {
+  if (!isTeam.value || !name) return null;
+  const offline = hosts.value.get(name)?.offline;
+  return <span class="host" data-offline={offline ? "" : undefined}>{escapeControls(name)}{offline ? ", offline" : ""}</span>;
+}
+
 function Session({ session }: { session: PastSession }) {
   const target = linkTo(session);
   return (
     <li class="past" onClick={follow(target)}>
       <Time of={session.last_time} />
       <a class="title" data-item={session.session} href={address(target)}>{escapeControls(session.title || session.session)}</a>
-      <span class="where">{escapeControls(session.project ?? "")}</span>
+      <span class="where"><HostMark name={session.host} />{escapeControls(session.project ?? "")}</span>
       <span class="facts">{[programName(session.program), shortModel(session.model), plural(session.prompts, "turn"), plural(session.tools, "call"), `${tokens(session.usage.output)} out`, session.cost_usd === undefined ? "" : cost(session.cost_usd)].filter(Boolean).map((fact) => <span>{escapeControls(fact)}</span>)}</span>
     </li>
   );
@@ -102,7 +113,7 @@ function Found({ result }: { result: Result }) {
     <li class="past found" onClick={follow(target)}>
       <Time of={result.time} />
       <a class="title" data-item={result.stream + result.cursor} href={address(target)}>{escapeControls(result.title || (result.session ?? ""))}</a>
-      <span class="where">{escapeControls(result.project ?? "")}</span>
+      <span class="where"><HostMark name={result.host} />{escapeControls(result.project ?? "")}</span>
       <p class="snippet"><b class="kind">{kind_names[result.kind] ?? ""}</b> {snippet.cut_before ? "… " : ""}{pieces(snippet).map(({ text, is_match }) => (is_match ? <mark>{text}</mark> : text))}{snippet.cut_after ? " …" : ""}</p>
     </li>
   );
@@ -115,17 +126,18 @@ function Progress({ page }: { page: Page }) {
 }
 
 export function History() {
-  const wanted = { find: findText.value.trim(), project: historyProject.value, day: historyDay.value, kind: historyKind.value };
-  const { pages, error, loading, more } = usePages(wanted);
+  const wanted = { find: findText.value.trim(), project: historyProject.value, host: onlyHost.value, day: historyDay.value, kind: historyKind.value };
+  const { pages, error, loading, not_searched, more } = usePages(wanted);
   const [projects, setProjects] = useState<NonNullable<Page["projects"]>>([]);
   const first = pages[0];
   useEffect(() => {
     if (first?.projects && !wanted.project) setProjects(first.projects);
   }, [first]);
+  if (connection.value.state !== "live" && pages.length === 0) return <div class="history"><h2 class="visually-hidden">History</h2><ConnectionHelp place="empty" /></div>;
+  if (not_searched) return <div class="history"><h2 class="visually-hidden">History</h2><Filters projects={projects} /><p class="note" role="status">Not searched: no connection.</p></div>;
   const sessions = pages.flatMap((page) => page.sessions ?? []);
   const results = pages.flatMap((page) => page.results ?? []);
   const last = pages.at(-1);
-  if (connection.value.state !== "live" && pages.length === 0) return <div class="history"><h2 class="visually-hidden">History</h2><ConnectionHelp place="empty" /></div>;
   return (
     <div class="history" aria-busy={loading}>
       <h2 class="visually-hidden">History</h2>

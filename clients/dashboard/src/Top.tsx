@@ -12,7 +12,7 @@ function Toggle(props: { on: boolean; label: string; title: string; toggle: () =
 }
 
 /** A select instead of chips: a team may have a thousand hosts. Contains the selected host even if it has no session. */
-function HostFilter() {
+export function HostFilter() {
   const selected = onlyHost.value;
   if (!isTeam.value && !selected) return null;
   return (

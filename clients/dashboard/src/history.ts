@@ -41,7 +41,7 @@ export interface Page {
   index: IndexState;
 }
 
-export interface Wanted { find: string; project: string; day: string; kind: string }
+export interface Wanted { find: string; project: string; host: string; day: string; kind: string }
 
 const day_ms = 86_400_000;
 
@@ -55,10 +55,11 @@ export function dayBounds(day: string): [string, string] | undefined {
 }
 
 /** One page; `after`: the `next` of the one before. Throws an error with a text for users. */
-export function load({ find, project, day, kind }: Wanted, exactPattern: (name: string) => string, after = ""): Promise<Page> {
+export function load({ find, project, host, day, kind }: Wanted, exactPattern: (name: string) => string, after = ""): Promise<Page> {
   const parameters = new URLSearchParams();
   if (find) parameters.set("q", find);
   if (project) parameters.set("project", exactPattern(project));
+  if (host) parameters.set("host", exactPattern(host));
   const bounds = day ? dayBounds(day) : undefined;
   if (bounds) {
     parameters.set("since", bounds[0]);

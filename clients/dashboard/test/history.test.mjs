@@ -90,6 +90,21 @@ withBrowser("the history", (env) => {
     assert.match(page.url(), new RegExp(`session=${cold}`));
     await page.reload(); // the address has the place
     await place.waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.type("Question 9");
+    await page.locator(".conversation .note", { hasText: /^\d+ of \d+ entries$/ }).waitFor();
+    await page.keyboard.press("Escape"); // clears the conversation's search, not the one behind
+    await page.locator(".conversation .note", { hasText: /entries$/ }).waitFor({ state: "detached" });
+    assert.match(page.url(), /find=flaky/);
+    await page.goBack(); // one entry of the browser's history
+    await waitForCount(page, ".found", 2);
+    assert.doesNotMatch(page.url(), /session=/);
+    await page.locator(`.found a[href*="${cold}"]`).click();
+    await place.waitFor();
+    await page.goBack();
+    await waitForCount(page, ".found", 2);
+    await page.locator(`.found a[href*="${cold}"]`).click();
+    await place.waitFor();
     await page.keyboard.press("Escape");
     await waitForCount(page, ".found", 2);
     await page.keyboard.press("/");
@@ -129,6 +144,31 @@ withBrowser("the history", (env) => {
     await search(page).fill("-only");
     await page.getByRole("alert").getByText("only excludes").waitFor();
     assert.deepEqual(errors.filter((error) => !/400/.test(error)), []);
+  });
+
+  test("without a connection the history is marked, and a search says that it was not made", async () => {
+    new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Mend the lamp").finishTurn("Mended.");
+    await env.daemon.start();
+    const { page } = await env.openPage();
+    await page.locator("#sessions .row").first().waitFor();
+    await page.keyboard.press("h");
+    await page.locator(".past").waitFor();
+    assert.equal(await page.locator(".past .host").count(), 0); // not a team
+    await page.locator(".past .title").click(); // its part of the page is loaded now
+    await page.locator(".session .head").waitFor();
+    await page.goBack();
+    await page.locator(".past").waitFor();
+    await env.daemon.stop();
+    await page.locator("main[data-stale] > .stale-note").waitFor();
+    await waitForCount(page, ".past", 1); // what was loaded stays
+    await search(page).fill("horn");
+    await page.getByText("Not searched: no connection.").waitFor();
+    assert.equal(await page.locator(".past").count(), 0);
+    await search(page).fill("");
+    await waitForCount(page, ".past", 1);
+    await page.locator(".past .title").click();
+    await page.locator("main[data-stale] > .session").waitFor();
+    await page.locator(".stale-note").waitFor();
   });
 
   test("without an index the page says how to turn it on", async () => {
