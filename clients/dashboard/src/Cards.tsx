@@ -15,13 +15,17 @@ import { snooze, snoozeChoices, snoozeOf, snoozing, wake } from "./snooze.js";
 const reasons: Record<string, string> = { permission: "Permission", question: "Question", plan: "Plan to approve", dialog: "Dialog" };
 export const reasonText = ({ status }: SessionFrame) => reasons[status.reason ?? ""] ?? status.reason ?? "Waiting";
 
-function Change({ removed, added }: Pick<Request, "removed" | "added">) {
-  if (removed.length + added.length === 0) return null;
+const change_scrolls = 24; // lines: as command_scrolls
+
+function Change({ change, change_rest }: Pick<Request, "change" | "change_rest">) {
+  if (change.length === 0) return null;
   return (
-    <pre class="change">
-      {removed.map((line) => <del>{`− ${line}\n`}</del>)}
-      {added.map((line) => <ins>{`+ ${line}\n`}</ins>)}
-    </pre>
+    <div>
+      <pre class="change" {...(change.length > change_scrolls && { tabIndex: 0, role: "group", "aria-label": "Change" })}>
+        {change.map(({ kind, text }) => (kind === "-" ? <del>{`− ${text}\n`}</del> : kind === "+" ? <ins>{`+ ${text}\n`}</ins> : <span>{`  ${text}\n`}</span>))}
+      </pre>
+      {change_rest > 0 ? <p class="quiet">{plural(change_rest, "more line")}</p> : null}
+    </div>
   );
 }
 
@@ -85,8 +89,12 @@ function Card({ session, frame }: { session: SessionState; frame: SessionFrame }
   const [whole, setWhole] = useState<{ call: string; input: JsonValue } | undefined>(undefined);
   const [failed, setFailed] = useState(false);
   const target = { session: frame.session, host: frame.host };
-  const request = requestOf(frame, whole);
-  const load = () => {
+  const [unfolded, setUnfolded] = useState("");
+  const wait = `${frame.status.since} ${frame.status.reason}`; // the next one is folded again
+  const request = requestOf(frame, whole, unfolded === wait);
+  const showAll = () => {
+    setUnfolded(wait);
+    if (!request.is_cut) return;
     const call = request.call!.call;
     loadWholeCall(frame, call).then((input) => setWhole({ call, input }), () => setFailed(true));
   };
@@ -99,7 +107,7 @@ function Card({ session, frame }: { session: SessionState; frame: SessionFrame }
       <h3><a class="title" data-item={session.key} data-card="" href={address(target)} aria-label={accessibleName(frame)} onClick={follow(target)}><ProgramMark program={frame.program} />{titleOf(frame)}</a></h3>
       <p class="place"><span class="project" title={projectOf(frame)}>{nameOf(projectOf(frame))}</span>{isTeam.value ? <span class="host">{frame.host}</span> : null}<TodoProgress frame={frame} /><RowContext usage={frame.usage} /><RowCost usage={frame.usage} /></p>
       <RequestText request={request} />
-      {request.is_cut && !failed ? <button type="button" class="link" onClick={load}>Show all of it</button> : null}
+      {unfolded !== wait && (request.change_rest > 0 || request.plan_rest > 0) || request.is_cut && !failed ? <button type="button" class="link" onClick={showAll}>Show all of it</button> : null}
       {failed ? <p class="quiet">The rest is on the session's page.</p> : null}
       <Actions session={session} />
     </article>

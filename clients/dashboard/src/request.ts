@@ -4,17 +4,20 @@ import { commandOf, filesOfPatch, startsAgent, texts } from "./SessionParts.js";
 
 const questions_max = 8; // of a call
 const options_max = 12; // of a question
-const lines_max = 6; // of each side of a change
-const plan_lines_max = 14;
+/** What a card shows; and when it is unfolded: texts of the daemon have at most 4 KiB. `lines`: of each side of an edit. */
+const short = { lines: 6, edits: 4, patch_lines: 16, plan_lines: 14 };
+const unfolded = { lines: 500, edits: 200, patch_lines: 1_000, plan_lines: 1_000 };
+type Limits = typeof short;
 
 export interface Question { text: string; options: Array<{ label: string; description: string }> }
+export interface ChangedLine { kind: "-" | "+" | " "; text: string }
 export interface Request {
   call: OpenTool | undefined;
   description: string;
   command: string;
   path: string; // or a URL, a pattern, …
-  removed: string[];
-  added: string[];
+  change: ChangedLine[];
+  change_rest: number; // lines
   questions: Question[];
   plan: string[];
   plan_rest: number; // lines
@@ -58,24 +61,51 @@ function pendingCall(frame: SessionFrame): { call: OpenTool; path: string } | un
     named.at(-1) ?? (detail ? undefined : all.findLast(({ call }) => !startsAgent(call.tool)));
 }
 
-const lines = (value: unknown) => text(value).split("\n").filter((line, n, all) => n < all.length - 1 || line !== "").slice(0, lines_max);
+const linesOf = (value: string) => value.split("\n").filter((line, n, all) => n < all.length - 1 || line !== "");
 
-/** `whole`: the input of the call, loaded because the frame's is incomplete. */
-export function requestOf(frame: SessionFrame, whole?: { call: string; input: unknown }): Request {
+/** The patch of an input that is one, or has one as a field. */
+function patchOf(input: unknown): string {
+  const { patch, input: inner } = fieldsOf(input);
+  return [input, patch, inner].map(text).find((value) => filesOfPatch(value).length > 0) ?? "";
+}
+
+/** The changed lines, of several edits one after another, within the limits. */
+function changeOf(fields: Record<string, unknown>, patch: string, limits: Limits): Pick<Request, "change" | "change_rest"> {
+  if (patch) {
+    const all = linesOf(patch).filter((line) => !/^\*\*\* (Begin|End) /.test(line));
+    const change = all.slice(0, limits.patch_lines).map((line): ChangedLine => (line[0] === "-" || line[0] === "+" ? { kind: line[0], text: line.slice(1) } : { kind: " ", text: line[0] === " " ? line.slice(1) : line }));
+    return { change, change_rest: all.length - change.length };
+  }
+  const change: ChangedLine[] = [];
+  let count = 0;
+  const edits = Array.isArray(fields.edits) ? fields.edits.map(fieldsOf) : [fields];
+  edits.forEach((edit, n) => {
+    for (const [kind, value] of [["-", edit.old_string], ["+", edit.new_string ?? edit.content]] as const) {
+      const all = linesOf(text(value));
+      count += all.length;
+      if (n < limits.edits) change.push(...all.slice(0, limits.lines).map((line) => ({ kind, text: line })));
+    }
+  });
+  return { change, change_rest: count - change.length };
+}
+
+/** `whole`: the input of the call, loaded because the frame's is incomplete. `is_unfolded`: nothing that has arrived is left out. */
+export function requestOf(frame: SessionFrame, whole?: { call: string; input: unknown }, is_unfolded = false): Request {
+  const limits = is_unfolded ? unfolded : short;
   const pending = pendingCall(frame);
   const loaded = whole && whole.call === pending?.call.call;
   const input = loaded ? whole.input : pending?.call.input;
   const fields = fieldsOf(input);
   const command = Array.isArray(fields.command) ? commandOf(texts(fields.command)) : text(fields.command) || text(fields.cmd);
-  const patch = typeof input === "string" ? input : "";
+  const patch = command ? "" : patchOf(input);
   const path = text(fields.file_path) || text(fields.notebook_path) || text(fields.path) || text(fields.url) || text(fields.query) || text(fields.pattern) || texts(fields.files).join("\n") || filesOfPatch(patch).join("\n");
   const plan = text(fields.plan).split("\n");
   const questions = questionsOf(input);
   const has_plan = text(fields.plan) !== "";
   return {
     call: pending?.call, description: questions.length > 0 ? "" : text(fields.description), command, path: command ? "" : path, questions,
-    removed: lines(fields.old_string), added: lines(fields.new_string ?? fields.content), plan: has_plan ? plan.slice(0, plan_lines_max) : [], plan_rest: Math.max(0, plan.length - plan_lines_max),
-    text: command || path || has_plan || questions.length > 0 ? "" : patch || (frame.status.detail ?? ""),
+    ...changeOf(fields, patch, limits), plan: has_plan ? plan.slice(0, limits.plan_lines) : [], plan_rest: has_plan ? Math.max(0, plan.length - limits.plan_lines) : 0,
+    text: command || path || has_plan || questions.length > 0 ? "" : text(input) || (frame.status.detail ?? ""),
     is_cut: !loaded && pending !== undefined && Object.keys(frame.truncated ?? {}).some((cut) => cut === pending.path || cut.startsWith(`${pending.path}/`)),
   };
 }
