@@ -1,11 +1,11 @@
 import { useEffect, useRef } from "preact/hooks";
 import { signal } from "@preact/signals";
-import { copy } from "./actions.js";
+import { copiedText, copy } from "./actions.js";
 import { Cards } from "./Cards.js";
-import { connection, lastFrameAt, ready, sessions } from "./connection.js";
+import { connection, ready, sessions } from "./connection.js";
 import { ConnectionHelp } from "./ConnectionStatus.js";
 import type { SessionState } from "../../sdk/src/index.js";
-import { clock, cost, plural, stale } from "./format.js";
+import { cost, plural } from "./format.js";
 import { onMoveFocus, onRowAction } from "./keyboard.js";
 import { address, follow, go, grouping, onlyHost, onlyProgram, onlyProject, onlyState, query, sorting } from "./route.js";
 import { cards, hosts, matches, nameOf, rows, snoozed, type Row } from "./rows.js";
@@ -130,18 +130,21 @@ export function Overview() {
 
   if (matches.value === 0 && snoozed.value.length === 0) return <><h2 class="visually-hidden">Sessions</h2><Empty /></>;
   return (
-    <div id="sessions" class="overview" data-stale={stale.value ? "" : undefined}>
-      {stale.value ? <p class="stale-note">Not live: as of {clock(lastFrameAt.value)}. Times stand still.</p> : null}
-      <Cards />
-      {list.length > 0 ? (
-        <section class="list" aria-label="All other sessions">
-          {list.some(({ kind }) => kind === "session") ? <ColumnNames /> : null}
-          <VirtualList id="rows" label="Sessions" items={list} keyOf={(row: Row) => row.kind + row.key} height={heightOf} heights={[open, size]} reveal={(scroll) => (scrollToRow.current = scroll)}>
-            {(row) => row.kind === "group" ? <Group row={row} /> : row.kind === "quiet" ? <Quiet count={row.count} open={row.open} />
-              : <SessionRow frame={row.session.frame} session={row.session} phase={row.phase} show_project={row.show_project} show_host={row.show_host} />}
-          </VirtualList>
-        </section>
-      ) : null}
-    </div>
+    <>
+      <div id="sessions" class="overview">
+        <Cards />
+        {list.length > 0 ? (
+          <section class="list" aria-label="All other sessions">
+            {list.some(({ kind }) => kind === "session") ? <ColumnNames /> : null}
+            <VirtualList id="rows" label="Sessions" items={list} keyOf={(row: Row) => row.kind + row.key} height={heightOf} heights={[open, size]} reveal={(scroll) => (scrollToRow.current = scroll)}>
+              {(row) => row.kind === "group" ? <Group row={row} /> : row.kind === "quiet" ? <Quiet count={row.count} open={row.open} />
+                : <SessionRow frame={row.session.frame} session={row.session} phase={row.phase} show_project={row.show_project} show_host={row.show_host} />}
+            </VirtualList>
+          </section>
+        ) : null}
+        {matches.value === 0 ? <Empty /> : null}
+      </div>
+      {copiedText.value ? <p class="copied-note" aria-hidden="true">{copiedText.value}</p> : null}
+    </>
   );
 }

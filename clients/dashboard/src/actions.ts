@@ -1,7 +1,8 @@
 // What a page can do for a waiting session: hand out what continues it in a terminal, and load what is asked in full.
-import { signal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 import { sessionKey, type JsonValue, type SessionFrame } from "../../sdk/src/index.js";
 import { earshot, resumeCommands } from "./connection.js";
+import { announcement } from "./notifications.js";
 import { pathOf, resumeLine } from "./resume.js";
 import { exactPattern } from "./route.js";
 
@@ -13,16 +14,25 @@ export function resumeCommand(frame: SessionFrame): string {
 
 /** What was copied last, for a confirmation: key of the session and name of the action. */
 export const copied = signal("");
+/** What that did, in words. */
+export const copiedText = signal("");
 const copied_ms = 2_000;
 let timer = 0;
 
 export async function copy(frame: SessionFrame, action: "resume" | "path"): Promise<void> {
   const text = action === "resume" ? resumeCommand(frame) : pathOf(frame);
-  if (!text) return;
-  const done = await writeClipboard(text);
-  copied.value = `${done ? "" : "failed "}${action} ${sessionKey(frame.host, frame.session)}`;
+  const done = text !== "" && (await writeClipboard(text));
+  const what = action === "resume" ? "resume command" : "path";
+  const said = text === "" ? `No ${what} is known` : `${done ? "Copied" : "Not copied"}: ${what}`;
+  batch(() => {
+    if (text) copied.value = `${done ? "" : "failed "}${action} ${sessionKey(frame.host, frame.session)}`;
+    copiedText.value = announcement.value = said;
+  });
   clearTimeout(timer);
-  timer = window.setTimeout(() => (copied.value = ""), copied_ms);
+  timer = window.setTimeout(() => {
+    copied.value = copiedText.value = "";
+    if (announcement.peek() === said) announcement.value = ""; // so that the next one is announced
+  }, copied_ms);
 }
 
 async function writeClipboard(text: string): Promise<boolean> {

@@ -41,12 +41,14 @@ withBrowser("waiting sessions", (env) => {
     waitFor("A command", "Bash", { command, description: "Write a log" });
     waitFor("A change", "Edit", { file_path: `${cwd}/src/horn.cpp`, old_string: "interval = 20;\nlamp();", new_string: "interval = 30;\nlamp();" });
     waitFor("A page", "WebFetch", { url: "https://tides.example/table?harbour=1", prompt: "Read it" });
+    waitFor("Several changes", "MultiEdit", { file_path: `${cwd}/a.cpp`, edits: [{ old_string: "a();", new_string: "b();" }, { old_string: "c();", new_string: Array.from({ length: 9 }, (_, n) => `d(${n});`).join("\n") }] });
+    waitFor("A patch", "apply_patch", { input: `*** Begin Patch\n*** Update File: b.cpp\n@@\n e();\n-f();\n+g();\n*** End Patch` });
     ask("Questions", [{ question: "Which source?", options: [{ label: "Office", description: "official" }, { label: "A CSV" }] }, { question: "From when on?", options: [] }]);
     const planned = new ScriptedSession(env.daemon.root, cwd).addPrompt("A plan");
     planned.startTool("ExitPlanMode", { plan });
     await env.daemon.start();
     const { page, errors } = await env.openPage({ viewport: { width: 1440, height: 900 } });
-    await waitForCount(page, ".card", 5);
+    await waitForCount(page, ".card", 7);
 
     const long = card(page, "A command");
     assert.match(await long.locator(".command").innerText(), /^for f in \$\(seq 1 90\)/);
@@ -54,8 +56,16 @@ withBrowser("waiting sessions", (env) => {
     await long.getByRole("button", { name: "Show all of it" }).click(); // the frame has the first 512 bytes
     await long.locator(".command", { hasText: "the end" }).waitFor();
     assert.equal(await long.locator(".command").innerText(), command);
-    await waitForCount(page, ".card .link", 0);
+    await long.locator(".link").waitFor({ state: "detached" });
 
+    const linesOf = async (title) => (await card(page, title).locator(".change > *").allInnerTexts()).map((line) => line.trimEnd());
+    const several = card(page, "Several changes");
+    assert.deepEqual((await linesOf("Several changes")).slice(0, 4), ["− a();", "+ b();", "− c();", "+ d(0);"]);
+    await several.getByText("3 more lines").waitFor();
+    await several.getByRole("button", { name: "Show all of it" }).click();
+    await page.waitForFunction(() => [...document.querySelectorAll(".change")].some((change) => change.querySelectorAll("ins").length === 10));
+    assert.equal(await several.locator(".link").count(), 0);
+    assert.deepEqual(await linesOf("A patch"), ["  *** Update File: b.cpp", "  @@", "  e();", "− f();", "+ g();"]);
     const change = card(page, "A change");
     assert.equal(await change.locator(".path").innerText(), `Edit ${cwd}/src/horn.cpp`);
     assert.deepEqual((await change.locator(".change :is(del, ins)").allInnerTexts()).map((line) => line.trim()), ["− interval = 20;", "− lamp();", "+ interval = 30;", "+ lamp();"]);
@@ -67,6 +77,8 @@ withBrowser("waiting sessions", (env) => {
     assert.deepEqual(await questions.locator(".question li").allInnerTexts(), ["Office official", "A CSV"]);
     assert.match(await questions.locator(".status").innerText(), /^question$/i);
     assert.match(await card(page, "A plan").locator(".plan").innerText(), /^# Move the horn\n+1\. step 1\n2\. step 2\n[^]*12\. step 12\n+\d+ more lines$/);
+    await card(page, "A plan").getByRole("button", { name: "Show all of it" }).click();
+    await card(page, "A plan").getByText(/more lines?$/).waitFor({ state: "detached" });
     assert.deepEqual(await violations(page), []);
     assert.deepEqual(errors, []);
   });
@@ -75,6 +87,7 @@ withBrowser("waiting sessions", (env) => {
     waitFor("Fix the lamp", "Bash", { command: "make" }, { folder: "/home/ada/it's here" });
     const codex = new Rollout(`${env.daemon.home}/codex`, "/home/ada/horn").addPrompt("Add a tide table");
     codex.startTool("request_user_input", { questions: [{ id: "q", question: "Which source?", options: [{ label: "Office" }] }] });
+    new ScriptedSession(env.daemon.root, cwd).addPrompt("Paint the wall").finishTurn("Painted.");
     await env.daemon.start("--root", `codex:codex=${env.daemon.home}/codex`);
     const { page, errors } = await env.openPage({}, undefined, (fresh) => fresh.addInitScript(recordCopies));
     await waitForCount(page, ".card", 2);
@@ -89,6 +102,12 @@ withBrowser("waiting sessions", (env) => {
     await page.keyboard.press("p");
     await page.waitForFunction(() => copies.length === 4);
     assert.deepEqual((await copies(page)).slice(1), ["/home/ada/it's here", `cd /home/ada/horn && codex resume ${codex.session}`, "/home/ada/horn"]);
+    await page.locator("#rows .title", { hasText: "Paint the wall" }).focus(); // a row, which has no buttons
+    await page.keyboard.press("p");
+    await page.locator(".copied-note", { hasText: "Copied: path" }).waitFor();
+    await page.locator("[aria-live=polite]", { hasText: "Copied: path" }).waitFor({ state: "attached" });
+    assert.equal((await copies(page)).at(-1), cwd);
+    await page.locator(".copied-note").waitFor({ state: "detached" });
     assert.deepEqual(errors, []);
   });
 
@@ -132,6 +151,10 @@ withBrowser("waiting sessions", (env) => {
     await title("(1) earshot");
     await icon("/icon.svg?count=1");
     await page.getByRole("button", { name: "1 needs you +1 snoozed" }).waitFor();
+    await page.getByRole("searchbox").fill("nothing has this");
+    await page.getByText("No session matches the filters.").waitFor();
+    await page.getByRole("searchbox").fill("");
+    await waitForCount(page, ".card", 1);
     await page.getByRole("button", { name: "1 snoozed", exact: true }).click();
     await page.locator(".snoozed li", { hasText: "Fix the lamp" }).getByText(/^for (59m|1h)$/).waitFor();
 
@@ -218,7 +241,7 @@ withBrowser("waiting sessions", (env) => {
     assert.equal(await page.locator("[data-stale]").count(), 0);
     deaf = true;
     await page.clock.runFor(76_000);
-    await page.locator(".overview[data-stale]").waitFor();
+    await page.locator("main[data-stale]").waitFor();
     await page.locator(".summary[data-stale]").waitFor();
     await page.locator(".stale-note", { hasText: /^Not live: as of \d.*\. Times stand still\.$/ }).waitFor();
     const age = await page.locator(".card .age time").textContent();
@@ -227,7 +250,7 @@ withBrowser("waiting sessions", (env) => {
     assert.deepEqual(await violations(page), []);
     deaf = false;
     await page.clock.runFor(80_000); // the next attempt is silent, too, until it is given up
-    await page.locator(".overview[data-stale]").waitFor({ state: "detached" });
+    await page.locator("main[data-stale]").waitFor({ state: "detached" });
     await page.waitForFunction((old) => document.querySelector(".card .age time").textContent !== old, age);
   });
 
