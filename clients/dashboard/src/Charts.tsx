@@ -1,7 +1,7 @@
 // Charts of a session: the context against its window, the cost by turn, and how the time was spent. Plain SVG: a few hundred points.
 import { useRef, useState } from "preact/hooks";
 import { sessionTimes, type SessionFrame } from "../../sdk/src/index.js";
-import { clock, cost, duration, hourMinute, now, plural, tokens } from "./format.js";
+import { clock, cost, hourMinute, now, plural, running, tokens } from "./format.js";
 import type { Entry, SessionModel, Turn } from "./model.js";
 import { contextSteps, costByTurn } from "./chartData.js";
 
@@ -101,11 +101,11 @@ export function TimeChart({ frame }: { frame: SessionFrame }) {
   if (!times) return null;
   const sum = times.worked_ms + times.waited_ms + times.idle_ms;
   if (sum < 1000) return null;
-  const label = time_kinds.map(([kind, name]) => `${name} ${duration(times[kind])}`).join(", ");
+  const label = time_kinds.map(([kind, name]) => `${name} ${running(times[kind])}`).join(", ");
   let x = 0;
   return (
     <section class="chart times-chart">
-      <h3>Time <span class="count">{duration(Math.floor(sum / 1000) * 1000)}</span></h3>
+      <h3>Time <span class="count">{running(sum)}</span></h3>
       <svg viewBox="0 0 320 12" preserveAspectRatio="none" role="img" aria-label={label}>
         {time_kinds.map(([kind]) => {
           const width = (times[kind] / sum) * 320;
@@ -114,7 +114,7 @@ export function TimeChart({ frame }: { frame: SessionFrame }) {
           return rect;
         })}
       </svg>
-      <dl class="shares">{time_kinds.map(([kind, name]) => <div data-kind={kind}><dt>{name}</dt><dd>{duration(Math.floor(times[kind] / 1000) * 1000)} <span class="count">{Math.round((times[kind] / sum) * 100)}%</span></dd></div>)}</dl>
+      <dl class="shares">{time_kinds.map(([kind, name]) => <div data-kind={kind}><dt>{name}</dt><dd>{running(times[kind])} <span class="count">{Math.round((times[kind] / sum) * 100)}%</span></dd></div>)}</dl>
     </section>
   );
 }

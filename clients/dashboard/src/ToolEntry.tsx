@@ -4,7 +4,7 @@ import type { EarshotEvent, JsonValue } from "../../sdk/src/index.js";
 import { CopyButton } from "./CopyButton.js";
 import { Counts, DiffView } from "./DiffView.js";
 import { countLines, editsOfInput, editsOfRecord, isEmpty, type FileEdit } from "./edits.js";
-import { duration, now } from "./format.js";
+import { duration, now, running } from "./format.js";
 import { ShowAll } from "./LongText.js";
 import type { ToolCall } from "./model.js";
 import { PictureView, type Media } from "./Pictures.js";
@@ -39,7 +39,7 @@ function ToolInput({ value, except }: { value: JsonValue; except: string[] }) {
 
 function ToolDuration({ tool }: { tool: ToolCall }) {
   if (tool.end !== undefined) return <span class="duration">{tool.start > 0 ? duration(tool.end - tool.start) : ""}</span>;
-  return <span class="duration running">{duration(Math.floor((now.value - tool.start) / 1000) * 1000)}</span>;
+  return <span class="duration running">{running(now.value - tool.start)}</span>;
 }
 
 const numbered = new WeakMap<ToolCall, FileEdit[]>(); // read from the result's record

@@ -2,7 +2,7 @@
 // has its own lanes below. Waits for the user are bars in a lane of their own, compactions dashed lines, queued prompts and failures of the API marks above
 // the lanes. The time axis is at the bottom; long pauses are cut out of it.
 import type { EarshotEvent } from "../../sdk/src/index.js";
-import { clock, duration, hourMinute } from "./format.js";
+import { clock, duration, hourMinute, running } from "./format.js";
 import type { Mark, SessionModel, ToolCall, Turn } from "./model.js";
 import { inputSummary } from "./SessionParts.js";
 import { toolKind, type ToolKind } from "./toolKind.js";
@@ -35,9 +35,11 @@ export interface TimelineLayout {
 
 /** A call in one line: its name, input, outcome, duration and time. */
 export const toolText = (tool: ToolCall, base: string, until: number) =>
-  `${tool.tool} ${inputSummary(tool.input, base)} · ${tool.outcome ?? "running"} · ${duration((tool.end ?? until) - tool.start)} · ${clock(tool.start)}`;
+  `${tool.tool} ${inputSummary(tool.input, base)} · ${tool.outcome ?? "running"} · ${lasted(tool, until)} · ${clock(tool.start)}`;
 
 type Interval = { start: number; end?: number };
+
+const lasted = ({ start, end }: Interval, until: number) => (end === undefined ? running(until - start) : duration(end - start));
 type Bars = Array<{ bar: ToolCall; lane: number }>;
 interface SubagentLanes { name: string; start: number; end: number; bars: Bars }
 
@@ -176,13 +178,13 @@ export function layoutTimeline(model: SessionModel, base: string, window_px: num
   const boxes: Box[] = [];
   const turn_boxes = turns.map((turn): Box & { turn: Turn } => ({
     turn, x: xOf(turn.start), y: 0, width: Math.max(2, xOf(turn.end ?? until) - xOf(turn.start)), height: head_px,
-    tooltip: () => `Turn ${turn.number} · ${turn.outcome ?? "open"} · ${duration((turn.end ?? until) - turn.start)}${turn.waited_ms ? `, waited ${duration(turn.waited_ms)} for you` : ""} · ${clock(turn.start)}: ${turn.prompt.slice(0, 200)}`,
+    tooltip: () => `Turn ${turn.number} · ${turn.outcome ?? "open"} · ${lasted(turn, until)}${turn.waited_ms ? `, waited ${duration(turn.waited_ms)} for you` : ""} · ${clock(turn.start)}: ${turn.prompt.slice(0, 200)}`,
   }));
   boxes.push(...turn_boxes);
   for (const { x, from, to } of axis.breaks) boxes.push({ x: x - 9, y: 0, width: 18, height: band_height, tooltip: () => `no activity for ${duration(to - from)}` });
   const wait_boxes = waits.map((wait): Box => ({
     x: xOf(wait.start), y: head_px, width: Math.max(3, xOf(wait.end ?? until) - xOf(wait.start)), height: wait_px,
-    tooltip: () => `waiting for you${wait.reason ? `: ${wait.reason}` : ""} · ${duration((wait.end ?? until) - wait.start)} · ${clock(wait.start)}`,
+    tooltip: () => `waiting for you${wait.reason ? `: ${wait.reason}` : ""} · ${lasted(wait, until)} · ${clock(wait.start)}`,
   }));
   boxes.push(...wait_boxes);
   const lane_ends = new Map<number, number>(); // by y: bars that would cover each other are drawn once
