@@ -123,7 +123,12 @@ function subscribe() {
       }
       if (frame.type === "lagged") laggedUntil.value = Date.now() + lagged_notice_ms;
     },
-    state: (state) => setState(state.state === "unauthorized" ? { state: problemOf(state.reason) } : state),
+    state: (state) => {
+      if (state.state !== "unauthorized") return setState(state);
+      const problem = problemOf(state.reason);
+      if (problem === "refused" && ready.peek()) location.reload(); // revoked: what the page showed is gone
+      else setState({ state: problem });
+    },
   }).subscription;
 }
 

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { TestDaemon, until } from "../../sdk/dist/test/harness.js";
 import { browsersOf, launchProfile, post, signIn, signInUrl } from "./browser.mjs";
+import { ScriptedSession } from "./fixtures.mjs";
 import { withBrowser } from "./harness.mjs";
 import { recordingServer, send, tryHello } from "./raw_socket.mjs";
 
@@ -87,14 +88,17 @@ withBrowser("signing in", (env) => {
     for (const each of [page, tab]) await env.waitForState(each, "Live.");
   });
 
-  test("a revoked browser is disconnected at once, and told why", async () => {
+  test("a revoked browser is disconnected at once, shows nothing more, and is told why", async () => {
+    new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Mend the lamp").finishTurn("Mended.");
     await env.daemon.start();
     const { page } = await env.openPage();
     await env.waitForState(page, "Live.");
+    await page.locator("#sessions .row").waitFor();
     const [{ browser }] = await browsersOf(env.daemon);
     assert.equal((await post(env.daemon, "/v1/browsers/revoke", { browser })).status, 200);
     await env.waitForState(page, "This browser was signed out.");
     await page.locator("#help code", { hasText: "earshot open" }).waitFor();
+    assert.doesNotMatch(await page.locator("body").textContent(), /lamp|Mended/);
     await page.reload();
     await env.waitForState(page, "This browser was signed out.");
     await env.daemon.stop();
