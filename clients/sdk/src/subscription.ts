@@ -32,7 +32,7 @@ export type ConnectionState =
   | { state: "live" }
   | { state: "retrying"; at: number; tries: number; code: number; reason: string } // `at`: milliseconds, as Date.now()
   | { state: "paused" } // the consumer is behind; reconnects when the buffer is half empty
-  | { state: "unauthorized"; reason: string } // needs a valid token, then retry()
+  | { state: "unauthorized"; reason: string } // needs a valid token, or a sign-in for `authorize`, then retry()
   | { state: "failed"; error: ErrorFrame } // the daemon rejected the request
   | { state: "closed" };
 
