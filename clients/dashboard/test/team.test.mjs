@@ -100,6 +100,28 @@ withBrowser("a team", (env) => {
     assert.deepEqual(errors, []);
   });
 
+  test("the history shows each session's host, and has the same filter", async () => {
+    const team = await startTeam("ada", "grace");
+    const { page, errors } = await openHub(team);
+    startSession(team, "ada", "Fix the lamp");
+    startSession(team, "grace", "Fix the horn");
+    await waitForCount(page, "#sessions .row", 2);
+    await page.getByRole("link", { name: "History" }).click();
+    do { // until the index has both
+      await page.reload();
+      await page.locator(".past, .history .empty").first().waitFor();
+    } while ((await page.locator(".past").count()) < 2);
+    await page.locator(".past", { hasText: "Fix the horn" }).locator(".host", { hasText: "grace" }).waitFor();
+    await page.getByLabel("Host").selectOption("ada");
+    await waitForCount(page, ".past", 1);
+    await page.locator(".past", { hasText: "Fix the lamp" }).locator(".host", { hasText: "ada" }).waitFor();
+    assert.match(page.url(), /on=ada/);
+    await page.getByRole("searchbox").fill("Fix");
+    await waitForCount(page, ".found", 1);
+    await page.locator(".found .host", { hasText: "ada" }).waitFor();
+    assert.deepEqual(errors, []);
+  });
+
   test("an offline host is shown with the time it was last seen; its earlier wait is not announced again when it returns", async () => {
     const team = await startTeam("ada", "linus");
     const { page, errors } = await openHub(team);
