@@ -23,7 +23,7 @@ export async function copy(frame: SessionFrame, action: "resume" | "path"): Prom
   const text = action === "resume" ? resumeCommand(frame) : pathOf(frame);
   const done = text !== "" && (await writeClipboard(text));
   const what = action === "resume" ? "resume command" : "path";
-  const said = text === "" ? `No ${what} is known` : `${done ? "Copied" : "Not copied"}: ${what}`;
+  const said = text === "" ? `No ${what} to copy` : `${done ? "Copied" : "Not copied"}: ${what}`;
   batch(() => {
     if (text) copied.value = `${done ? "" : "failed "}${action} ${sessionKey(frame.host, frame.session)}`;
     copiedText.value = announcement.value = said;
