@@ -323,6 +323,17 @@ withBrowser("the session page", (env) => {
     assert.ok(printed.terminals >= 4, JSON.stringify(printed)); // commands are unfolded
     await page.emulateMedia({ media: "print" });
     assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
+    const colours = () => page.evaluate(() => {
+      const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).filter((rule) => rule.selectorText === ":root");
+      const used = getComputedStyle(document.documentElement);
+      return Object.fromEntries(rules.flatMap((rule) => [...rule.style]).filter((name) => name.startsWith("--")).map((name) => [name, used.getPropertyValue(name)]));
+    });
+    const of_dark = await colours();
+    await page.emulateMedia({ media: "print", colorScheme: "light" });
+    const of_light = await colours();
+    assert.ok(Object.keys(of_light).length > 30);
+    assert.deepEqual(of_dark, of_light); // each colour is replaced
+    await page.emulateMedia({ media: "print", colorScheme: "dark" });
     const backgrounds = await page.getByRole("img", { name: /^Timeline/ }).evaluate((canvas) => [...canvas.getContext("2d").getImageData(3, 30, 1, 1).data]);
     assert.ok(backgrounds[0] > 200, `the timeline is drawn in ${backgrounds}`); // again, in the colours of paper
     for (const hidden of [".top", ".page-actions", ".conversation input", ".cursor"]) assert.ok(!(await page.locator(hidden).first().isVisible()), hidden);
