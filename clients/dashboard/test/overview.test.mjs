@@ -103,9 +103,14 @@ withBrowser("waiting sessions", (env) => {
     await page.waitForFunction(() => copies.length === 4);
     assert.deepEqual((await copies(page)).slice(1), ["/home/ada/it's here", `cd /home/ada/horn && codex resume ${codex.session}`, "/home/ada/horn"]);
     await page.locator("#rows .title", { hasText: "Paint the wall" }).focus(); // a row, which has no buttons
+    await page.evaluate(() => {
+      globalThis.said = new Set(); // both disappear after a while
+      new MutationObserver(() => {
+        for (const element of document.querySelectorAll(".copied-note, [aria-live=polite]")) said.add(`${element.className} ${element.textContent}`);
+      }).observe(document.body, { subtree: true, childList: true, characterData: true });
+    });
     await page.keyboard.press("p");
-    await page.locator(".copied-note", { hasText: "Copied: path" }).waitFor();
-    await page.locator("[aria-live=polite]", { hasText: "Copied: path" }).waitFor({ state: "attached" });
+    await page.waitForFunction(() => said.has("copied-note Copied: path") && said.has("visually-hidden Copied: path"));
     assert.equal((await copies(page)).at(-1), cwd);
     await page.locator(".copied-note").waitFor({ state: "detached" });
     assert.deepEqual(errors, []);

@@ -10,6 +10,7 @@ import { Team, no_broker } from "./team_fixture.mjs";
 
 const screenshots = process.env.EARSHOT_SCREENSHOTS;
 const offline_ms_max = 180_000; // a host is offline after three missed heartbeats, 5 s apart
+const index_ms_max = 120_000;
 const cwd = "/home/keeper/lighthouse";
 
 withBrowser("a team", (env) => {
@@ -107,7 +108,9 @@ withBrowser("a team", (env) => {
     startSession(team, "grace", "Fix the horn");
     await waitForCount(page, "#sessions .row", 2);
     await page.getByRole("link", { name: "History" }).click();
+    const end = Date.now() + index_ms_max;
     do { // until the index has both
+      assert.ok(Date.now() < end, "the history lacks a session");
       await page.reload();
       await page.locator(".past, .history .empty").first().waitFor();
     } while ((await page.locator(".past").count()) < 2);
