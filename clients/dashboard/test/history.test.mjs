@@ -49,6 +49,7 @@ withBrowser("the history", (env) => {
     await page.locator(".past", { hasText: "Paint wall 1" }).waitFor();
     await page.reload();
     await waitForCount(page, ".past", 1);
+    assert.equal(await page.locator(".past .facts").evaluate((facts) => getComputedStyle(facts).marginTop), "0px"); // not those of a session's page
     await page.getByRole("button", { name: "All days and projects" }).click();
     await waitForCount(page, ".past", 100);
     assert.deepEqual(await violations(page), []);

@@ -89,6 +89,7 @@ describe("the timeline", () => {
     assert.match(wait.tooltip(), /5m00s/);
     const running = boxOf(layout, "Edit /a");
     assert.match(running.tooltip(), /running · 2m00s/);
+    assert.match(boxOf(layoutTimeline(session(), "", 1000, until - 90_500, 1), "Edit /a").tooltip(), /running · 29s/); // whole seconds
     assert.ok(running.x + running.width <= 1000);
     for (const text of ["queued: more", "the API failed with 529", "context compacted"]) assert.ok(boxOf(layout, text)?.event, text);
   });
