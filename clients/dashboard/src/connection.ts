@@ -104,6 +104,7 @@ function setState(state: PageState) {
   });
 }
 
+const revoked_mark = "revoked"; // state of the browser's history: after the reload a temporary sign-in is not known any more
 let subscription: ReturnType<Earshot["subscribe"]> | undefined;
 
 /** The reason is a problem of this page's (signin.ts), or what the daemon closed the connection with. */
@@ -126,8 +127,9 @@ function subscribe() {
     state: (state) => {
       if (state.state !== "unauthorized") return setState(state);
       const problem = problemOf(state.reason);
-      if (problem === "refused" && ready.peek()) location.reload(); // revoked: what the page showed is gone
-      else setState({ state: problem });
+      if (problem !== "refused" || !ready.peek()) return setState({ state: problem });
+      history.replaceState(revoked_mark, "");
+      location.reload(); // and what the page showed is gone
     },
   }).subscription;
 }
@@ -164,8 +166,10 @@ export async function connect() {
   listenToOtherTabs();
   const code = takeCode();
   if (code) return signIn(code);
+  const was_revoked = history.state === revoked_mark;
+  if (was_revoked) history.replaceState(null, "");
   if (await isRegistered()) subscribe();
-  else setState({ state: "signed_out" });
+  else setState({ state: was_revoked ? "refused" : "signed_out" });
 }
 
 export const retry = () => (subscription ? earshot.retry() : void connect());
