@@ -1,4 +1,4 @@
-import { sessions } from "./connection.js";
+import { isRevoked, sessions } from "./connection.js";
 import { ConnectionHelp, ConnectionStatus } from "./ConnectionStatus.js";
 import { showHelp } from "./Dialog.js";
 import { notificationsBlocked, preferences, setPreferences, toggleNotifications } from "./notifications.js";
@@ -79,7 +79,7 @@ export function Top() {
           <Toggle on={sound} label="Sound" title="Play a tone when a session needs you" toggle={() => setPreferences({ sound: !sound })} />
           <button type="button" class="toggle" title="Keys (?)" aria-label="Keys" onClick={showHelp}>?</button>
         </div>
-        {has_sessions || openSession.value ? <ConnectionHelp place="advice" /> : null}
+        {has_sessions || (openSession.value && !isRevoked.value) ? <ConnectionHelp place="advice" /> : null}
       </div>
       {has_sessions && !openSession.value && !openView.value ? <><Summary /><Filters /></> : null}
     </header>

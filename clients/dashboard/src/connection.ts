@@ -40,10 +40,13 @@ export function throttle(render: () => void): { schedule: () => void; cancel: ()
 const version = signal(0);
 const sessions_max = 20_000; // of a team; above it those with the oldest activity are left out
 const store = new SessionStore({ events_max: 0, sessions_max });
+/** This browser was revoked: nothing of a session is shown. The page is not loaded again: another program may use the port. */
+export const isRevoked = computed(() => connection.value.state === "refused");
+
 /** All sessions: a new array after each change. */
 export const sessions = computed<SessionState[]>(() => {
   void version.value;
-  return [...store.sessions.values()];
+  return isRevoked.value ? [] : [...store.sessions.values()];
 });
 
 /** The overview's frame of a session: its daemon states estimates and times in each. `undefined` if the session is not live. */
@@ -100,11 +103,10 @@ function setState(state: PageState) {
   batch(() => {
     connection.value = state;
     lastFrameAt.value = last_frame_ms;
-    stale.value = ready.peek() && state.state !== "live" && state.state !== "catching_up" && state.state !== "paused";
+    stale.value = ready.peek() && state.state !== "refused" && state.state !== "live" && state.state !== "catching_up" && state.state !== "paused";
   });
 }
 
-const revoked_mark = "revoked"; // state of the browser's history: after the reload a temporary sign-in is not known any more
 let subscription: ReturnType<Earshot["subscribe"]> | undefined;
 
 /** The reason is a problem of this page's (signin.ts), or what the daemon closed the connection with. */
@@ -124,13 +126,7 @@ function subscribe() {
       }
       if (frame.type === "lagged") laggedUntil.value = Date.now() + lagged_notice_ms;
     },
-    state: (state) => {
-      if (state.state !== "unauthorized") return setState(state);
-      const problem = problemOf(state.reason);
-      if (problem !== "refused" || !ready.peek()) return setState({ state: problem });
-      history.replaceState(revoked_mark, "");
-      location.reload(); // and what the page showed is gone
-    },
+    state: (state) => setState(state.state === "unauthorized" ? { state: problemOf(state.reason) } : state),
   }).subscription;
 }
 
@@ -166,10 +162,8 @@ export async function connect() {
   listenToOtherTabs();
   const code = takeCode();
   if (code) return signIn(code);
-  const was_revoked = history.state === revoked_mark;
-  if (was_revoked) history.replaceState(null, "");
   if (await isRegistered()) subscribe();
-  else setState({ state: was_revoked ? "refused" : "signed_out" });
+  else setState({ state: "signed_out" });
 }
 
 export const retry = () => (subscription ? earshot.retry() : void connect());

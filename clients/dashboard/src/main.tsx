@@ -5,7 +5,7 @@ import "./history.css";
 import { signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
-import { connect, lastFrameAt } from "./connection.js";
+import { connect, isRevoked, lastFrameAt } from "./connection.js";
 import { HelpDialog } from "./Dialog.js";
 import { clock, stale } from "./format.js";
 import { History } from "./History.js";
@@ -47,7 +47,7 @@ function App() {
       <Top />
       <main data-stale={stale.value ? "" : undefined}>
         {stale.value ? <p class="stale-note">Not live: as of {clock(lastFrameAt.value)}. Times stand still.</p> : null}
-        {session ? <Session key={session + openHost.value} session={session} host={openHost.value} /> : openView.value === "history" ? <History /> : <Overview />}
+        {isRevoked.value ? <Overview /> : session ? <Session key={session + openHost.value} session={session} host={openHost.value} /> : openView.value === "history" ? <History /> : <Overview />}
       </main>
       <p class="visually-hidden" aria-live="polite">{announcement.value}</p>
       <HelpDialog />
