@@ -279,6 +279,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // writing to a closed pipe is an error code
   raise_descriptor_limit();
   start_log(parsed.options->log_level);
+  for (const std::string& warning : parsed.options->warnings) spdlog::warn("{}", warning);
   try {
     return run(*parsed.options);
   } catch (const std::exception& error) {

@@ -197,8 +197,9 @@ Options resolve_options(Settings settings, const Environment& environment) {
     throw Error("redaction: " + error);
   check_remote(is_on("allow_remote"), environment, directory, options);
   check_team(environment, directory, options);
-  options.otlp = otlp_config(options.otlp_file, environment,
-                             [&](const std::string& path) { return resolve(path, directory, environment); });
+  options.otlp = otlp_config(
+      options.otlp_file, environment,
+      [&](const std::string& path) { return resolve(path, directory, environment); }, options.warnings);
   options.service_arguments = service_arguments(settings);
   return options;
 }

@@ -177,17 +177,16 @@ const std::vector<SectionKey<RelayOptions>>& relay_keys() {
 }
 
 /// An address of a page, with a slash at the end. It becomes part of links, so nothing may follow its path.
-std::string page_address(const TomlValue& value) {
+/// `what`: `a page`, and an example of its address.
+std::string base_address(const TomlValue& value, const std::string& what, const std::string& example) {
   constexpr std::size_t bytes_max = 1024;
   std::string address = value.text();
   const boost::system::result<boost::urls::url_view> url = boost::urls::parse_uri(address);
   const bool is_page = url && (url->scheme() == "http" || url->scheme() == "https") && !url->host().empty() &&
                        !url->has_userinfo() && !url->has_query() && !url->has_fragment();
   if (!is_page || address.size() > bytes_max)
-    value.fail(
-        "`" + std::string(value.key) +
-        "` must be the address of a page, such as \"https://hub.example/\": http or https, without user, "
-        "query and fragment");
+    value.fail("`" + std::string(value.key) + "` must be the address of " + what + ", such as \"" + example +
+               "\": http or https, without user, query and fragment");
   if (!address.ends_with('/')) address += '/';
   return address;
 }
@@ -216,7 +215,9 @@ const std::vector<SectionKey<HubOptions>>& hub_keys() {
       {"sync", "true", false, "Acknowledge a message after fsync; false: after write",
        [](const TomlValue& value, HubOptions& into) { into.sync = value.flag(); }},
       {"url_public", "\"https://hub.example/\"", true, "Address of the hub's page for the links in notices",
-       [](const TomlValue& value, HubOptions& into) { into.url_public = page_address(value); }},
+       [](const TomlValue& value, HubOptions& into) {
+         into.url_public = base_address(value, "a page", "https://hub.example/");
+       }},
   };
   return keys;
 }
@@ -225,7 +226,9 @@ const std::vector<SectionKey<OtlpOptions>>& otlp_keys() {
   static const std::vector<SectionKey<OtlpOptions>> keys = {
       {"endpoint", "\"http://127.0.0.1:4318\"", true,
        "The collector's base URL, to which /v1/traces and so on is added. Without it nothing is exported",
-       [](const TomlValue& value, OtlpOptions& into) { into.endpoint = page_address(value); }},
+       [](const TomlValue& value, OtlpOptions& into) {
+         into.endpoint = base_address(value, "a collector", "http://127.0.0.1:4318");
+       }},
       {"protocol", "\"http/protobuf\"", false, "Encoding: \"http/protobuf\" or \"http/json\"",
        [](const TomlValue& value, OtlpOptions& into) {
          constexpr std::string_view expected = "\"http/protobuf\" or \"http/json\"";

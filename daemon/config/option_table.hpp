@@ -61,9 +61,12 @@ void check(const Option& option, const Setting& setting);
 void apply_settings(const Settings& settings, Options& options);
 
 /// The configuration of the exporter, from `options.otlp_file` and the OTEL_EXPORTER_OTLP_* variables;
-/// nothing without an endpoint. `resolve` makes the path of a file in earshot.toml absolute. Throws Error.
+/// nothing without an endpoint. `resolve` makes the path of a file in earshot.toml absolute. The variables
+/// are meant for all programs of a user: a bad one is a warning, and without it nothing goes to another place
+/// or under another name than it asks for.
 std::optional<otlp::Config> otlp_config(const OtlpOptions& options, const Environment& environment,
-                                        const std::function<std::string(const std::string&)>& resolve);
+                                        const std::function<std::string(const std::string&)>& resolve,
+                                        std::vector<std::string>& warnings);
 
 /// The top-level options of `file`; its sections ([limits], [redaction], [relay], [hub], [otlp]) are stored
 /// in `options`. Throws Error.

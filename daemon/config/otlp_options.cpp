@@ -70,13 +70,39 @@ std::string url_of(const OtlpOptions& options, const Environment& environment, c
   return {};
 }
 
+/// The protocol of the environment belongs to its endpoint, which `grpc` makes one of another kind.
 otlp::Encoding encoding_of(const OtlpOptions& options, const Environment& environment) {
   if (options.encoding) return *options.encoding;
   constexpr char variable[] = "OTEL_EXPORTER_OTLP_PROTOCOL";
   const auto protocol = environment(variable);
   if (!protocol || *protocol == "http/protobuf") return otlp::Encoding::protobuf;
   if (*protocol == "http/json") return otlp::Encoding::json;
-  throw Error(std::string(variable) + ": `" + *protocol + "` is neither http/protobuf nor http/json");
+  if (!options.endpoint.empty()) return otlp::Encoding::protobuf;
+  throw Error(std::string(variable) + ": `" + *protocol +
+              "` is neither http/protobuf nor http/json: set `protocol` or `endpoint` in [otlp]");
+}
+
+/// Calls `read`, and returns what it throws as a warning; `consequence` follows the reason.
+template <class Read>
+bool is_usable(std::vector<std::string>& warnings, std::string_view consequence, Read read) {
+  try {
+    read();
+    return true;
+  } catch (const Error& error) {
+    warnings.push_back(std::string(error.what()) + "; " + std::string(consequence));
+    return false;
+  }
+}
+
+std::vector<std::string> headers_of(const Environment& environment) {
+  constexpr char variable[] = "OTEL_EXPORTER_OTLP_HEADERS";
+  std::vector<std::string> headers;
+  for (const auto& [key, value] : read_pairs(variable, environment)) {
+    headers.push_back(key + ": " + value);
+    if (!otlp::is_header(headers.back()))
+      throw Error(std::string(variable) + ": names and values must be visible ASCII");
+  }
+  return headers;
 }
 
 std::optional<std::chrono::milliseconds> milliseconds_of(const char* variable,
@@ -94,37 +120,42 @@ std::optional<std::chrono::milliseconds> milliseconds_of(const char* variable,
 }  // namespace
 
 std::optional<otlp::Config> otlp_config(const OtlpOptions& options, const Environment& environment,
-                                        const std::function<std::string(const std::string&)>& resolve) {
+                                        const std::function<std::string(const std::string&)>& resolve,
+                                        std::vector<std::string>& warnings) {
   otlp::Config config;
-  if (options.traces)
-    config.traces_url = url_of(options, environment, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "/v1/traces");
-  if (options.metrics)
-    config.metrics_url = url_of(options, environment, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "/v1/metrics");
-  if (options.logs)
-    config.logs_url = url_of(options, environment, "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "/v1/logs");
-  if (config.traces_url.empty() && config.metrics_url.empty() && config.logs_url.empty()) return std::nullopt;
-  config.encoding = encoding_of(options, environment);
   config.full = options.full;
   config.retain = options.retain;
-  if (!options.headers_file.empty()) {
-    config.headers_file = resolve(options.headers_file);
-  } else {
-    constexpr char variable[] = "OTEL_EXPORTER_OTLP_HEADERS";
-    for (const auto& [key, value] : read_pairs(variable, environment)) {
-      config.headers.push_back(key + ": " + value);
-      if (!otlp::is_header(config.headers.back()))
-        throw Error(std::string(variable) + ": names and values must be visible ASCII");
-    }
-  }
+  const bool is_exporting = is_usable(warnings, "nothing is exported by OpenTelemetry", [&] {
+    if (options.traces)
+      config.traces_url = url_of(options, environment, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "/v1/traces");
+    if (options.metrics)
+      config.metrics_url = url_of(options, environment, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "/v1/metrics");
+    if (options.logs)
+      config.logs_url = url_of(options, environment, "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "/v1/logs");
+    if (config.traces_url.empty() && config.metrics_url.empty() && config.logs_url.empty()) return;
+    config.encoding = encoding_of(options, environment);
+    // The headers of the environment may be secrets of its endpoint: another one does not get them.
+    if (!options.headers_file.empty())
+      config.headers_file = resolve(options.headers_file);
+    else if (options.endpoint.empty())
+      config.headers = headers_of(environment);
+  });
+  if (!is_exporting) return std::nullopt;
+  if (config.traces_url.empty() && config.metrics_url.empty() && config.logs_url.empty()) return std::nullopt;
   if (!options.tls_ca.empty())
     config.tls_ca = resolve(options.tls_ca);
   else if (const auto file = environment("OTEL_EXPORTER_OTLP_CERTIFICATE"))
     config.tls_ca = *file;
-  if (const auto timeout = milliseconds_of("OTEL_EXPORTER_OTLP_TIMEOUT", environment))
-    config.timeout = *timeout;
-  if (const auto interval = milliseconds_of("OTEL_METRIC_EXPORT_INTERVAL", environment))
-    config.metric_interval = *interval;
-  config.resource.more = read_pairs("OTEL_RESOURCE_ATTRIBUTES", environment);
+  constexpr std::string_view unused = "it is not used";
+  is_usable(warnings, unused, [&] {
+    config.timeout = milliseconds_of("OTEL_EXPORTER_OTLP_TIMEOUT", environment).value_or(config.timeout);
+  });
+  is_usable(warnings, unused, [&] {
+    config.metric_interval =
+        milliseconds_of("OTEL_METRIC_EXPORT_INTERVAL", environment).value_or(config.metric_interval);
+  });
+  is_usable(warnings, unused,
+            [&] { config.resource.more = read_pairs("OTEL_RESOURCE_ATTRIBUTES", environment); });
   for (const auto& [key, value] : config.resource.more)
     if (key == "service.name") config.resource.service_name = value;
   if (const auto name = environment("OTEL_SERVICE_NAME")) config.resource.service_name = *name;
