@@ -61,7 +61,7 @@ def sample_labels(page):
 class Grafana(TeamCase):
     def scraped(self):
         """The metrics of a publishing daemon and of its hub, after everything that they count has happened once."""
-        _, hub, ada = self.one_host()
+        _, hub, ada = self.one_host(more='[otlp]\nendpoint = "http://127.0.0.1:9"')  # a closed port
         client = ada.subscriber()
         session = self.session(ada)
         process = self.process()
@@ -141,7 +141,8 @@ class Grafana(TeamCase):
                  case("AgentTurnsFail", {turns % "failed": "0+1x3 3x40", turns % "completed": "0+9x40"}, "4m", "30m"),
                  case("RelayLags", {waiting: "4096x30"}, "6m", "4m"),
                  case("RelayLags", {waiting: "4096x9 0 4096x40"}, "8m", "13m"),
-                 case("RelayIsDisconnected", {is_open: "1x4 0x20"}, "11m", "8m")]
+                 case("RelayIsDisconnected", {is_open: "1x4 0x20"}, "11m", "8m"),
+                 case("ExportFails", {'earshot_otlp_open{instance="dev7"}': "1x4 0x20"}, "16m", "13m")]
         plain = [{"alert": rule["alert"], "expr": rule["expr"], "labels": rule["labels"], **({"for": rule["for"]} if "for" in rule else {})} for rule in rules()]
         self.write("rules.yaml", yaml.safe_dump({"groups": [{"name": "alerts", "rules": plain}]}))  # promtool compares annotations, too
         path = self.write("rules_test.yaml", yaml.safe_dump({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests}))
