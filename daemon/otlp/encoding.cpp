@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <type_traits>
 
@@ -17,7 +19,11 @@ constexpr std::int64_t ns_per_ms = 1'000'000;
 constexpr std::string_view scope_name = "earshot";
 constexpr std::string_view schema_url = "https://opentelemetry.io/schemas/1.40.0";
 
-std::uint64_t to_ns(std::int64_t ms) { return ms > 0 ? static_cast<std::uint64_t>(ms * ns_per_ms) : 0; }
+/// Times that no clock shows are cut.
+std::uint64_t to_ns(std::int64_t ms) {
+  constexpr std::int64_t ms_max = std::numeric_limits<std::int64_t>::max() / ns_per_ms;
+  return static_cast<std::uint64_t>(std::clamp<std::int64_t>(ms, 0, ms_max) * ns_per_ms);
+}
 
 // Field numbers: opentelemetry-proto 1.5.0, opentelemetry/proto/<package>/v1/<file>.proto.
 namespace common {  // common/v1/common.proto
@@ -313,6 +319,29 @@ std::string encode_log(const LogRecord& record, std::int64_t observed_ms, Encodi
     to.fixed64(logs::observed, to_ns(observed_ms));
     to.text(logs::event_name, record.name);
   });
+}
+
+std::size_t count_of(const EncodedByHost& messages) {
+  std::size_t count = 0;
+  for (const auto& [host, each] : messages) count += each.size();
+  return count;
+}
+
+EncodedByHost take_half(EncodedByHost& from) {
+  std::size_t left = count_of(from) / 2;
+  EncodedByHost taken;
+  while (left > 0) {
+    const auto last = std::prev(from.end());
+    std::vector<std::string>& messages = last->second;
+    const std::size_t moved = std::min(left, messages.size());
+    const auto begin = messages.end() - static_cast<std::ptrdiff_t>(moved);
+    if (moved > 0)
+      taken[last->first].assign(std::make_move_iterator(begin), std::make_move_iterator(messages.end()));
+    messages.erase(begin, messages.end());
+    if (messages.empty()) from.erase(last);
+    left -= moved;
+  }
+  return taken;
 }
 
 std::string traces_request(const EncodedByHost& spans, Resource resource, Encoding encoding) {

@@ -1,5 +1,6 @@
 // Spans, log records and metrics as OTLP messages, in both encodings, and the collector's answers. Pure.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -27,6 +28,10 @@ std::string encode_log(const LogRecord& record, std::int64_t observed_ms, Encodi
 
 /// Encoded messages of one signal, by host.
 using EncodedByHost = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+std::size_t count_of(const EncodedByHost& messages);
+/// Moves the later half of the messages out of `from`, the smaller one if their number is odd.
+EncodedByHost take_half(EncodedByHost& from);
 
 /// `resource.host` is replaced.
 std::string traces_request(const EncodedByHost& spans, Resource resource, Encoding encoding);

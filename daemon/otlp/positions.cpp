@@ -45,7 +45,8 @@ std::optional<Positions> Positions::parse(std::string_view text) {
     if (!exported || !anchor) return std::nullopt;
     positions.all_[std::string(each.key)] = {*exported, *anchor,
                                              dom::int_of(each.value, "newest").value_or(0),
-                                             parse_context(dom::text_of(each.value, "parent"))};
+                                             parse_context(dom::text_of(each.value, "parent")),
+                                             dom::int_of(each.value, "anchor_time").value_or(0)};
   }
   return positions;
 }
@@ -62,6 +63,7 @@ std::string Positions::text() const {
     add("exported", position.exported);
     add("anchor", position.anchor);
     json.member("newest", position.newest_ms);
+    if (position.anchor_ms != 0) json.member("anchor_time", position.anchor_ms);
     if (position.parent)
       json.member("parent", to_hex(position.parent->trace) + to_hex(position.parent->span));
     json.end_object();

@@ -17,6 +17,7 @@ struct Position {
   Cursor anchor;                      // from here on they are read again, see StreamSpans::anchor()
   std::int64_t newest_ms = 0;         // time of the newest event; 0: none has a time
   std::optional<SpanContext> parent;  // of the turn at the anchor
+  std::int64_t anchor_ms = 0;         // the last known time up to the anchor; 0: none
   friend bool operator==(const Position&, const Position&) = default;
 };
 

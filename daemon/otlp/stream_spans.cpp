@@ -41,6 +41,12 @@ void set_outcome(Span& span, std::string_view outcome) {
   span.attributes.label("error.type", outcome);
 }
 
+/// A start without a time is that of the end: a span never begins in 1970.
+void set_times(Span& span, std::int64_t start_ms, std::int64_t end_ms) {
+  span.start_ms = start_ms > 0 ? start_ms : end_ms;
+  span.end_ms = std::max(span.start_ms, end_ms);
+}
+
 std::string named(std::string_view operation, std::string_view what) {
   std::string name(operation);
   if (!what.empty()) name.append(" ").append(cut_utf8(what, label_bytes_max));
@@ -71,18 +77,17 @@ Span wait_span(const StatusWait& wait, std::int64_t end_ms) {
   span.context.span = span_id({"wait", wait.host, wait.session, since});
   span.parent = wait.turn ? wait.turn->span : 0;
   span.name = named("earshot.wait", wait.reason);
-  span.start_ms = wait.since_ms;
-  span.end_ms = std::max(wait.since_ms, end_ms);
+  set_times(span, wait.since_ms, end_ms);
   span.attributes.label("gen_ai.conversation.id", wait.session);
   span.attributes.label("earshot.wait.reason", wait.reason);
   span.attributes.label("earshot.wait.source", wait.source);
   return span;
 }
 
-Cursor StreamSpans::anchor() const {
-  Cursor earliest = turn_anchor();
-  const auto consider = [&](const Cursor& other) {
-    if (is_after(earliest, other)) earliest = other;
+StreamSpans::Mark StreamSpans::anchor_mark() const {
+  Mark earliest = turn_anchor();
+  const auto consider = [&](const Mark& other) {
+    if (is_after(earliest.cursor, other.cursor)) earliest = other;
   };
   for (const auto& [call, open] : calls_) consider(open.anchor);
   for (const auto& [call, agent] : agents_) consider(agent.anchor);
@@ -124,7 +129,7 @@ void StreamSpans::on_event(const WireFrame& event, const SessionNames& names, co
   if (event.type == "turn.started") on_turn_started(now, parent);
   for (const Rule& each : rules)
     if (each.type == event.type) (this->*each.call)(now);
-  last_ = *event.cursor;
+  last_ = {*event.cursor, last_ms_};
 }
 
 void StreamSpans::on_turn_started(const Now& now, const SpanContext* parent) {
@@ -154,8 +159,7 @@ void StreamSpans::on_turn_finished(const Now& now) {
   span.context = turn_->self;
   span.parent = turn_->parent ? turn_->parent->span : 0;
   span.name = named("invoke_agent", now.names.program);
-  span.start_ms = turn_->start_ms;
-  span.end_ms = std::max(turn_->start_ms, now.time_ms);
+  set_times(span, turn_->start_ms, now.time_ms);
   Attributes& to = span.attributes;
   to.label("gen_ai.operation.name", "invoke_agent");
   to.label("gen_ai.provider.name", provider_of(turn_->model));
@@ -179,6 +183,8 @@ void StreamSpans::on_turn_finished(const Now& now) {
   to.text("earshot.prompt", turn_->prompt);
   set_outcome(span, event.text("outcome"));
   span.events = std::exchange(turn_->events, {});
+  for (SpanEvent& each : span.events)
+    if (each.time_ms <= 0) each.time_ms = span.start_ms;
   span.dropped_events = turn_->dropped_events;
   now.sink.on_span(span);
 }
@@ -249,8 +255,7 @@ void StreamSpans::on_tool_finished(const Now& now) {
   span.context = call.self;
   span.parent = call.parent;
   span.name = named("execute_tool", call.tool);
-  span.start_ms = call.start_ms;
-  span.end_ms = std::max(call.start_ms, now.time_ms);
+  set_times(span, call.start_ms, now.time_ms);
   Attributes& to = span.attributes;
   to.label("gen_ai.operation.name", "execute_tool");
   to.label("gen_ai.tool.name", call.tool);
@@ -275,8 +280,7 @@ void StreamSpans::emit_wait(const Now& now, const Call& call) {
                   span_id({"wait", now.event.host, now.event.stream, to_string(call.begin)})};
   span.parent = call.self.span;
   span.name = named("earshot.wait", reason);
-  span.start_ms = call.start_ms;
-  span.end_ms = std::max(call.start_ms, now.time_ms);
+  set_times(span, call.start_ms, now.time_ms);
   span.attributes.label("gen_ai.conversation.id", now.event.session);
   span.attributes.label("earshot.wait.reason", reason);
   span.attributes.label("earshot.wait.source", "transcript");
@@ -339,8 +343,7 @@ void StreamSpans::on_agent_finished(const Now& now) {
   span.context = agent.self;
   span.parent = agent.parent;
   span.name = named("invoke_agent", agent.type);
-  span.start_ms = agent.start_ms;
-  span.end_ms = std::max(agent.start_ms, now.time_ms);
+  set_times(span, agent.start_ms, now.time_ms);
   Attributes& to = span.attributes;
   to.label("gen_ai.operation.name", "invoke_agent");
   to.label("gen_ai.agent.name", agent.type);
@@ -397,8 +400,7 @@ void StreamSpans::close_chat(const Now& now, std::string_view agent) {
   span.parent = chat.parent;
   span.name = named("chat", chat.model);
   span.kind = Span::Kind::client;
-  span.start_ms = chat.start_ms;
-  span.end_ms = chat.end_ms;
+  set_times(span, chat.start_ms, chat.end_ms != 0 ? chat.end_ms : now.time_ms);
   Attributes& to = span.attributes;
   to.label("gen_ai.operation.name", "chat");
   to.label("gen_ai.provider.name", provider_of(chat.model));

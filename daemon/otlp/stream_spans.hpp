@@ -46,13 +46,16 @@ class StreamSpans {
   static constexpr std::size_t messages_max = 4096;        // of a turn; later ones may be two spans
   static constexpr std::size_t span_events_max = 128;      // of a turn; further ones are counted as dropped
 
-  /// Events after `from` follow.
-  explicit StreamSpans(Cursor from = begin_cursor) : last_(from) {}
+  /// Events after `from` follow. `from_ms`: the last known time up to there; 0: none.
+  explicit StreamSpans(Cursor from = begin_cursor, std::int64_t from_ms = 0)
+      : last_{from, from_ms}, last_ms_(from_ms) {}
 
   /// `parent`: where a subagent's turn belongs, used for turn.started only; null: it is a root.
   void on_event(const WireFrame& event, const SessionNames& names, const SpanContext* parent, SpanSink& sink);
   /// From here on the events must be read again to continue as if nothing had happened.
-  Cursor anchor() const;
+  Cursor anchor() const { return anchor_mark().cursor; }
+  /// The last known time up to the anchor; 0: none.
+  std::int64_t anchor_ms() const { return anchor_mark().last_ms; }
   /// The parent that the turn at the anchor was given; null: none.
   const SpanContext* parent() const { return turn_ && turn_->parent ? &*turn_->parent : nullptr; }
   /// The span that an event belongs to: of its open call, else of the turn. Null: none is open.
@@ -62,10 +65,14 @@ class StreamSpans {
   std::uint64_t dropped() const { return dropped_; }
 
  private:
+  struct Mark {
+    Cursor cursor;
+    std::int64_t last_ms = 0;  // the last known time up to there; 0: none
+  };
   struct Turn {
     SpanContext self;
     std::optional<SpanContext> parent;
-    Cursor anchor;
+    Mark anchor;
     std::string agent, origin, prompt, model;
     std::uint64_t number = 0;
     std::int64_t start_ms = 0;
@@ -77,7 +84,8 @@ class StreamSpans {
   struct Call {
     SpanContext self;
     SpanId parent = 0;
-    Cursor anchor, begin;
+    Mark anchor;
+    Cursor begin;
     std::string tool, input, agent;
     std::int64_t start_ms = 0;
     std::uint64_t order = 0;
@@ -85,7 +93,7 @@ class StreamSpans {
   struct Agent {
     SpanContext self;
     SpanId parent = 0;
-    Cursor anchor;
+    Mark anchor;
     std::string id, type, description;
     bool background = false;
     std::int64_t start_ms = 0;
@@ -121,9 +129,10 @@ class StreamSpans {
   void emit_wait(const Now& now, const Call& call);
   SpanContext parent_of(const Now& now) const;
   std::int64_t& step_of(std::string_view agent);
-  Cursor turn_anchor() const { return turn_ ? turn_->anchor : last_; }
+  Mark turn_anchor() const { return turn_ ? turn_->anchor : last_; }
+  Mark anchor_mark() const;
 
-  Cursor last_;  // of the last event
+  Mark last_;  // of the last event
   std::int64_t last_ms_ = 0;
   std::optional<Turn> turn_;  // until the next one begins: results may follow its end
   std::map<std::string, Call, std::less<>> calls_;

@@ -178,7 +178,11 @@ def expected_spans(replayed, calls_of_agents={}, prompts=("AskUserQuestion", "Ex
                 identity = ("agent", label(e.get("subagent", "")), label(e.get("agent_type", "")))
                 opened = open_agents.pop(call, (identity, time, None, parent))
                 found[Expected(opened[0], opened[3], opened[1], max(time, opened[1]), e["outcome"] == "failed")] += 1
-    found = collections.Counter({each: count for each, count in found.items() if each.end_ms > 0})
+    timed = collections.Counter()
+    for each, count in found.items():
+        if each.end_ms > 0:
+            timed[each._replace(start_ms=each.start_ms or each.end_ms)] += count  # a start without a time
+    found = timed
     closed = {each.identity for each in found}
     shown = collections.Counter()
     for each, count in found.items():  # a parent that has not ended has no span yet

@@ -1,6 +1,7 @@
 #include "otlp/encoding.hpp"
 
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include "base/hex.hpp"
 #include "otlp/positions.hpp"
@@ -43,6 +44,30 @@ TEST_CASE("a span as JSON: ids as hexadecimal digits, 64 bits as strings, enums 
         R"("attributes":[{"key":"n","value":{"intValue":"3"}}],"status":{"code":2}})");
 }
 
+TEST_CASE("times beyond the range of nanoseconds are cut") {
+  Span span = small_span();
+  span.start_ms = -1;
+  span.end_ms = std::numeric_limits<std::int64_t>::max();
+  const std::string json = encode_span(span, Encoding::json);
+  CHECK(json.find(R"("startTimeUnixNano":"0")") != json.npos);
+  CHECK(json.find(R"("endTimeUnixNano":"9223372036854000000")") != json.npos);
+}
+
+TEST_CASE("halves of messages are the messages, in their order, by host") {
+  EncodedByHost from{{"a", {"1", "2", "3"}}, {"b", {"4", "5"}}};
+  const EncodedByHost second = take_half(from);
+  CHECK(from == EncodedByHost{{"a", {"1", "2", "3"}}});
+  CHECK(second == EncodedByHost{{"b", {"4", "5"}}});
+  EncodedByHost rest = take_half(from);
+  CHECK(from == EncodedByHost{{"a", {"1", "2"}}});
+  CHECK(rest == EncodedByHost{{"a", {"3"}}});
+  CHECK(take_half(rest).empty());
+  CHECK(count_of(rest) == 1);
+  EncodedByHost uneven{{"a", {"1"}}, {"b", {"2", "3", "4"}}, {"c", {"5"}}};
+  CHECK(take_half(uneven) == EncodedByHost{{"b", {"4"}}, {"c", {"5"}}});
+  CHECK(uneven == EncodedByHost{{"a", {"1"}}, {"b", {"2", "3"}}});
+}
+
 TEST_CASE("the rejected part of an answer is read in both encodings") {
   const std::string bytes = {'\x0a', '\x07', '\x08', '\x05', '\x12', '\x03', 'b', 'a', 'd'};
   const PartialSuccess partial = parse_answer(bytes, Encoding::protobuf);
@@ -60,7 +85,7 @@ TEST_CASE("the rejected part of an answer is read in both encodings") {
 TEST_CASE("positions are read as they were written, and other texts are not") {
   Positions positions;
   positions.set("a/b", {Cursor{10, 1, 2}, begin_cursor, 5, SpanContext{{1, 2}, 3}});
-  positions.set("c", {Cursor{20, 2, 3}, Cursor{10, 1, 2}, 7, std::nullopt});
+  positions.set("c", {Cursor{20, 2, 3}, Cursor{10, 1, 2}, 7, std::nullopt, 4});
   const auto read = Positions::parse(positions.text());
   REQUIRE(read);
   CHECK(read->all() == positions.all());

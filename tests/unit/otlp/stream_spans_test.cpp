@@ -20,6 +20,14 @@ class Feed final : public SpanSink {
     lines.push_back(line(type, members, agent, ++number_));
     return take(lines.back());
   }
+  /// The same without a time.
+  Feed& add_timeless(std::string_view type, std::string_view members = "") {
+    std::string text = line(type, members, "", ++number_);
+    const std::size_t begin = text.find(R"("time":)");
+    text.erase(begin, text.find(',', begin) + 1 - begin);
+    lines.push_back(text);
+    return take(text);
+  }
   Feed& take(const std::string& text) {
     const auto frame = parser_.parse(text);
     REQUIRE(frame);
@@ -97,6 +105,21 @@ Feed complete_turn() {
   return feed;
 }
 
+/// Events without a time: at the beginning, and inside and between turns.
+Feed timeless_turns() {
+  Feed feed;
+  feed.add_timeless("turn.started", R"("origin":"human")").add_timeless("usage.updated", usage("m1", 10, 1));
+  feed.add_timeless("api.failed", R"("fatal":false)");
+  feed.add_timeless("tool.invoked", R"("call":"c1","tool":"Bash")");
+  feed.add("tool.finished", R"("call":"c1","tool":"Bash","outcome":"ok")");
+  feed.add("turn.finished", R"("outcome":"completed","tools":1,"usage":{})");
+  feed.add_timeless("turn.started", R"("origin":"human")");
+  feed.add_timeless("tool.invoked", R"("call":"c2","tool":"Read")");
+  feed.add("tool.finished", R"("call":"c2","tool":"Read","outcome":"ok")");
+  feed.add("turn.finished", R"("outcome":"completed","tools":1,"usage":{})");
+  return feed;
+}
+
 std::vector<std::string> encoded(const std::vector<Span>& spans) {
   std::vector<std::string> all;
   for (const Span& each : spans) all.push_back(encode_span(each, Encoding::protobuf));
@@ -147,15 +170,28 @@ TEST_CASE("a message is one chat span with its last token counts") {
   CHECK(chats == std::vector<std::string>{"m1 17 30 2000 5000", "m2 27 3 6000 7000"});
 }
 
+TEST_CASE("a start without a time is that of the stream before, else that of the end") {
+  const Feed feed = timeless_turns();
+  std::vector<std::string> times;
+  for (const Span& each : feed.spans)
+    times.push_back(each.name + ' ' + std::to_string(each.start_ms) + ' ' + std::to_string(each.end_ms));
+  CHECK(times == std::vector<std::string>{"execute_tool Bash 5000 5000", "chat claude-x 6000 6000",
+                                          "invoke_agent claude-code 6000 6000", "execute_tool Read 6000 9000",
+                                          "invoke_agent claude-code 6000 10000"});
+  REQUIRE(feed.spans[2].events.size() == 1);
+  CHECK(feed.spans[2].events[0].time_ms == 6000);
+}
+
 TEST_CASE("from each anchor on the same events give the same spans") {
-  const Feed whole = complete_turn();
+  const auto make = GENERATE(&complete_turn, &timeless_turns);
+  const Feed whole = make();
   const std::vector<std::string> expected = encoded(whole.spans);
   for (std::size_t cut = 0; cut <= whole.lines.size(); ++cut) {
     Feed first;
     for (std::size_t i = 0; i < cut; ++i) first.take(whole.lines[i]);
     const std::size_t exported = first.spans.size();
     const Cursor anchor = first.state().anchor();
-    Feed second{StreamSpans(anchor)};
+    Feed second{StreamSpans(anchor, first.state().anchor_ms())};
     std::vector<std::string> after = encoded(first.spans);
     FrameParser parser;
     for (std::size_t i = 0; i < whole.lines.size(); ++i) {
