@@ -16,17 +16,24 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds flush_delay{1000};            // after the first event of a batch, for further ones
-constexpr milliseconds last_response_wait_max{500};  // at the stop
+constexpr milliseconds flush_delay{1000};  // after the first event of a batch, for further ones
+constexpr milliseconds last_response_wait_max{500}, last_metrics_wait_max{2000};  // at the stop
 constexpr milliseconds retry_delay_min{500},
     retry_delay_max{30'000};  // doubles; Retry-After may ask for more
 constexpr milliseconds retry_after_max{600'000};
 constexpr milliseconds tick_interval{1000};
 constexpr milliseconds unreadable_retry_delay{30'000};
 
+constexpr long payload_too_large = 413;
+
+/// A token that is not valid (any more): the headers may have been corrected.
+bool is_unauthorized(long status) { return status == 401 || status == 403; }
+
+/// 0: no answer. OTLP specification 1.3, "Retryable Response Codes"; and what a wrong token or a proxy
+/// answers, which says nothing about the data: that stays until the setup is corrected.
 bool is_retryable(long status) {
-  // 0: no answer. The others: OTLP specification 1.3, "Retryable Response Codes".
-  return status == 0 || status == 429 || status == 502 || status == 503 || status == 504;
+  return status == 0 || status == 429 || status == 502 || status == 503 || status == 504 ||
+         is_unauthorized(status) || status == 404;
 }
 
 /// Of a collector's text, for users. Control characters, and bytes that are not ASCII, become `.`: an answer
@@ -69,7 +76,9 @@ Exporter::Exporter(boost::asio::io_context& io, boost::asio::any_io_executor dis
     : io_(io),
       server_(server),
       for_each_(std::move(for_each)),
+      disk_(disk),
       config_(std::move(config)),
+      headers_(config_.headers),
       file_(io, std::move(disk), state + "/otlp.json", config_.retain),
       collector_(wall_now_ms()),
       flush_timer_(io),
@@ -91,8 +100,10 @@ void Exporter::start() {
   if (metrics_sender_) call_after(metrics_timer_, config_.metric_interval, &Exporter::send_metrics);
 }
 
-/// What is not exported yet is read from the transcripts after the next start.
+/// What is not exported yet is read from the transcripts after the next start. The metrics since the last
+/// interval would be lost: they are sent now.
 void Exporter::stop() {
+  if (!stopped_ && local_client_ && metrics_sender_ && of_metrics_.problem.empty()) send_metrics_now();
   if (std::exchange(stopped_, true)) return;
   if (local_client_) std::exchange(local_client_, nullptr)->leave();
   for (Timer* timer : {&flush_timer_, &retry_timer_, &tick_timer_, &metrics_timer_, &unreadable_timer_})
@@ -142,8 +153,8 @@ void Exporter::subscribe_all() {
       if (!is_live && (is_complete || is_old)) return;
       Stream stream;
       if (position)
-        stream = {StreamSpans(position->anchor), position->anchor, position->exported, position->newest_ms,
-                  position->parent};
+        stream = {StreamSpans(position->anchor, position->anchor_ms), position->anchor, position->exported,
+                  position->newest_ms, position->parent};
       known = streams_.emplace(each.name(), std::move(stream)).first;
     }
     const Cursor& last = known->second.last;
@@ -197,6 +208,7 @@ void Exporter::on_frame(std::string_view payload) {
     on_removed(*frame);
   } else if (frame->type == "bookmark") {
     if (!caught_up_ && frame->flag("complete")) caught_up_ = Clock::now();
+    add_ended_waits();
   } else if (frame->type == "lagged") {
     resubscribe();
   } else if (frame->type == "error") {
@@ -245,7 +257,13 @@ void Exporter::handle(const std::string& name, Stream& stream, const WireFrame& 
   stream.spans.on_event(frame, names, parent, sink);
   stream.last = *frame.cursor;
   stream.newest_ms = std::max(stream.newest_ms, frame.time_ms);
-  if (frame.agent.empty() && frame.type == "turn.started") main_streams_[std::string(frame.session)] = name;
+  if (frame.agent.empty() && frame.type == "turn.started") {
+    main_streams_[std::string(frame.session)] = name;
+    if (const SpanContext* turn = stream.spans.open_turn())
+      waits_.on_turn_started(frame.session, *turn, frame.time_ms);
+  } else if (frame.agent.empty() && frame.type == "turn.finished" && !frame.flag("inferred")) {
+    waits_.on_turn_finished(frame.session, frame.time_ms);  // the time of an inferred end is not that end's
+  }
   if (!is_new) return;
   if (!config_.logs_url.empty()) {
     const std::optional<SpanContext> after = stream.spans.context_of(frame);
@@ -343,16 +361,14 @@ void Exporter::on_status(const WireFrame& frame, const simdjson::dom::element& s
   const std::string_view state = dom::text_of(status, "state"), reason = dom::text_of(status, "reason");
   const auto since = parse_time(dom::text_of(status, "since"));
   if (reason == status::host_offline_reason) return;  // the wait may go on
-  const auto open = waits_.find(frame.session);
+  const StatusWait* const open = waits_.find(frame.session);
   const bool is_wait = state == "waiting" && reason != "question" && reason != "plan" && since;
-  if (open != waits_.end()) {
-    if (is_wait && open->second.since_ms == *since) return;
-    const serve::Session* session = server_.context().sessions.find(frame.session);
-    const std::int64_t end_ms = since && *since >= open->second.since_ms ? *since : wall_now_ms();
-    add_span(wait_span(open->second, end_ms), frame.host, session ? session->program : "");
-    waits_.erase(open);
+  if (open) {
+    if (is_wait && open->since_ms == *since) return;
+    waits_.end(frame.session, since && *since >= open->since_ms ? *since : wall_now_ms());
+    add_ended_waits();
   }
-  if (!is_wait || waits_.size() >= waits_max) return;
+  if (!is_wait) return;
   StatusWait wait{std::string(frame.host),
                   std::string(frame.session),
                   std::string(reason),
@@ -362,7 +378,16 @@ void Exporter::on_status(const WireFrame& frame, const simdjson::dom::element& s
   if (const auto main = main_streams_.find(frame.session); main != main_streams_.end())
     if (const auto stream = streams_.find(main->second); stream != streams_.end())
       if (const SpanContext* turn = stream->second.spans.open_turn()) wait.turn = *turn;
-  waits_.emplace(frame.session, std::move(wait));
+  waits_.begin(std::move(wait));
+}
+
+/// Not before the events are read that name their turns.
+void Exporter::add_ended_waits() {
+  if (!caught_up_) return;
+  for (const StatusWaits::Ended& each : waits_.take_ended()) {
+    const serve::Session* session = server_.context().sessions.find(each.wait.session);
+    add_span(wait_span(each.wait, each.end_ms), each.wait.host, session ? session->program : "");
+  }
 }
 
 void Exporter::on_reset(const WireFrame& frame) {
@@ -377,6 +402,8 @@ void Exporter::on_reset(const WireFrame& frame) {
 
 void Exporter::on_removed(const WireFrame& frame) {
   file_.remove(frame.stream);
+  if (in_flight_)  // its position is of the former transcript
+    std::erase_if(in_flight_->positions, [&](const auto& each) { return each.first == frame.stream; });
   if (const auto known = touched_.find(frame.stream); known != touched_.end()) touched_.erase(known);
   const auto known = streams_.find(frame.stream);
   if (known == streams_.end()) return;
@@ -406,58 +433,75 @@ void Exporter::flush() {
     const auto found = streams_.find(name);
     if (found == streams_.end()) continue;
     const Stream& stream = found->second;
-    Position position{stream.last, stream.spans.anchor(), stream.newest_ms, std::nullopt};
+    Position position{stream.last, stream.spans.anchor(), stream.newest_ms, std::nullopt,
+                      stream.spans.anchor_ms()};
     if (const SpanContext* parent = stream.spans.parent()) position.parent = *parent;
     pending_.positions.emplace_back(name, std::move(position));
   }
   Batch batch = std::exchange(pending_, {});
   if (batch.items == 0) return commit(std::move(batch.positions));
-  const auto items_of = [](const EncodedByHost& by_host) {
-    std::size_t items = 0;
-    for (const auto& [host, each] : by_host) items += each.size();
-    return items;
-  };
-  if (!batch.spans.empty())
-    signals_.push_back(
-        {request(config_.traces_url, traces_request(batch.spans, config_.resource, config_.encoding)),
-         items_of(batch.spans)});
-  if (!batch.logs.empty())
-    signals_.push_back(
-        {request(config_.logs_url, logs_request(batch.logs, config_.resource, config_.encoding)),
-         items_of(batch.logs)});
-  batch.spans.clear();  // the requests have them
-  batch.logs.clear();
+  if (!batch.spans.empty()) signals_.push_back({SignalKind::traces, std::exchange(batch.spans, {})});
+  if (!batch.logs.empty()) signals_.push_back({SignalKind::logs, std::exchange(batch.logs, {})});
   in_flight_ = std::move(batch);
   send_next();
   if (local_client_) local_client_->wake();
 }
 
 Request Exporter::request(const std::string& url, std::string body) const {
-  Request request{url, config_.headers, std::move(body), config_.tls_ca, config_.timeout.count()};
+  Request request{url, headers_, std::move(body), config_.tls_ca, config_.timeout.count()};
   request.headers.push_back("Content-Type: " + std::string(content_type(config_.encoding)));
   return request;
 }
 
+Request Exporter::request(const Signal& signal) const {
+  if (signal.kind == SignalKind::traces)
+    return request(config_.traces_url, traces_request(signal.items, config_.resource, config_.encoding));
+  return request(config_.logs_url, logs_request(signal.items, config_.resource, config_.encoding));
+}
+
+/// For the next attempt: the file may have a new token by then.
+void Exporter::read_headers_again() {
+  if (config_.headers_file.empty()) return;
+  boost::asio::post(disk_,
+                    [this, alive = std::weak_ptr<char>(alive_), file = config_.headers_file, &io = io_] {
+                      Config read;
+                      read.headers_file = file;
+                      const bool is_read = read_headers_file(read).empty();
+                      boost::asio::post(io, [this, alive, is_read, headers = std::move(read.headers)] {
+                        if (is_read && !alive.expired()) headers_ = headers;
+                      });
+                    });
+}
+
 void Exporter::send_next() {
   if (stopped_ || sender_.is_busy()) return;
-  sender_.send(signals_.front().request, [this](Response response) { on_response(std::move(response)); });
+  sender_.send(request(signals_.front()), [this](Response response) { on_response(std::move(response)); });
 }
 
 void Exporter::on_response(Response response) {
   if (stopped_) return accept_last(response);
-  const std::size_t items = signals_.front().items;
+  Signal& signal = signals_.front();
+  const std::size_t items = count_of(signal.items);
+  const std::string_view name = signal.kind == SignalKind::traces ? "traces" : "logs";
   const std::string answer = "HTTP " + std::to_string(response.status);
   const bool is_done = response.status >= 200 && response.status <= 299;
   if (is_retryable(response.status)) {
     ++metrics_.retries;
     retry_delay_ = std::clamp(retry_delay_ * 2, retry_delay_min, retry_delay_max);
     const milliseconds asked = std::min(milliseconds(response.retry_after_ms), retry_after_max);
+    if (is_unauthorized(response.status)) read_headers_again();
     set_problem(of_spans_,
-                "the collector does not accept data: " + (response.status == 0 ? response.error : answer),
+                "the collector does not accept " + std::string(name) + ": " +
+                    (response.status == 0 ? response.error : answer),
                 true);
     return call_after(retry_timer_, std::max(retry_delay_, asked), &Exporter::send_next);
   }
   retry_delay_ = milliseconds(0);
+  if (response.status == payload_too_large && items > 1) {
+    Signal second{signal.kind, take_half(signal.items)};
+    signals_.insert(signals_.begin() + 1, std::move(second));
+    return send_next();
+  }
   if (is_done) {
     const PartialSuccess partial = parse_answer(response.body, config_.encoding);
     const std::uint64_t rejected = std::min<std::uint64_t>(partial.rejected, items);
@@ -479,12 +523,13 @@ void Exporter::on_response(Response response) {
 
 /// A response after the stop: what it accepts is not sent again after the next start.
 void Exporter::accept_last(const Response& response) {
-  if (in_flight_ && signals_.size() == 1 && !is_retryable(response.status))
-    commit(std::exchange(in_flight_->positions, {}));
+  const bool is_final = !is_retryable(response.status) && response.status != payload_too_large;
+  if (in_flight_ && signals_.size() == 1 && is_final) commit(std::exchange(in_flight_->positions, {}));
 }
 
 void Exporter::flush_positions() {
   if (const auto response = sender_.finish(last_response_wait_max)) accept_last(*response);
+  if (metrics_sender_) metrics_sender_->finish(last_metrics_wait_max);
   file_.flush();
 }
 
@@ -524,14 +569,8 @@ void Exporter::tick() {
 SessionNumbers Exporter::session_numbers() {
   SessionNumbers numbers;
   const serve::ServerContext& context = server_.context();
-  std::map<std::string, double> usd;
+  numbers.usd_by_program = server_.cost_by_program();
   context.sessions.for_each([&](const serve::Session& session) {
-    if (const auto cost = serve::cost_of(session, context.sessions.models())) {
-      const auto counted = counted_usd_.find(session.name);
-      const double before = counted == counted_usd_.end() ? 0 : counted->second;
-      if (is_cost_known_) collector_.add_cost(session.program, cost->usd - before);
-      usd[session.name] = std::max(before, cost->usd);
-    }
     if (!serve::is_live(session, context.recent)) return;
     if (session.status && !session.status->state.empty()) ++numbers.by_state[session.status->state];
     for (const LimitState* limit : serve::limits_of(session)) {
@@ -548,14 +587,16 @@ SessionNumbers Exporter::session_numbers() {
       }
     }
   });
-  counted_usd_ = std::move(usd);
-  is_cost_known_ = true;
   return numbers;
 }
 
 /// A failed request is not repeated: the next one has the same totals.
 void Exporter::send_metrics() {
   call_after(metrics_timer_, config_.metric_interval, &Exporter::send_metrics);
+  send_metrics_now();
+}
+
+void Exporter::send_metrics_now() {
   if (metrics_sender_->is_busy()) return;
   Resource resource = config_.resource;
   resource.host = server_.context().host;
@@ -564,6 +605,7 @@ void Exporter::send_metrics() {
       request(config_.metrics_url, metrics_request(metrics, resource, config_.encoding)),
       [this](const Response& response) {
         const bool is_done = response.status >= 200 && response.status <= 299;
+        if (is_unauthorized(response.status)) read_headers_again();
         const std::string reason =
             response.status == 0 ? response.error : "HTTP " + std::to_string(response.status);
         set_problem(of_metrics_, is_done ? "" : "the collector does not accept metrics: " + reason, true);

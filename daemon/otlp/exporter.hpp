@@ -19,6 +19,7 @@
 #include "otlp/metric_collector.hpp"
 #include "otlp/position_file.hpp"
 #include "otlp/sender.hpp"
+#include "otlp/status_waits.hpp"
 #include "otlp/stream_spans.hpp"
 #include "serve/server.hpp"
 #include "tail/stream.hpp"
@@ -41,14 +42,14 @@ class Exporter final : private serve::InProcessListener {
  public:
   using ForEach = std::function<void(const std::function<void(const tail::Stream&)>&)>;
 
-  // Above these events wait in the transcripts. One more batch of this size may be in flight.
-  static constexpr std::size_t batch_bytes_max = 1 << 20, batch_items_max = 2048;
+  // Above these events wait in the transcripts. One more batch of this size may be in flight. A request stays
+  // well below 1 MiB, which is what common proxies accept.
+  static constexpr std::size_t batch_bytes_max = 512 << 10, batch_items_max = 2048;
   // Of subagents whose parent is not known yet. Above it, or this long after all missed events were read,
   // they become roots.
   static constexpr std::size_t held_bytes_max = 4 << 20;
   static constexpr std::chrono::milliseconds held_max{10'000};
   static constexpr std::size_t subagents_max = 8192;  // whose spans are known; then the earliest is dropped
-  static constexpr std::size_t waits_max = 4096;      // open; further ones have no span
 
   /// `server`, and the streams that `for_each` visits (all known transcripts), must outlive the exporter.
   Exporter(boost::asio::io_context& io, boost::asio::any_io_executor disk, serve::Server& server,
@@ -76,9 +77,10 @@ class Exporter final : private serve::InProcessListener {
     std::vector<std::pair<std::string, Position>> positions;  // reached when it is exported
     Clock::time_point begun;
   };
+  enum class SignalKind { traces, logs };
   struct Signal {
-    Request request;
-    std::size_t items = 0;
+    SignalKind kind;
+    EncodedByHost items;
   };
   class Sink;
 
@@ -88,6 +90,7 @@ class Exporter final : private serve::InProcessListener {
   void handle(const std::string& name, Stream& stream, const WireFrame& frame, std::string_view payload);
   void on_session(const WireFrame& frame);
   void on_status(const WireFrame& frame, const simdjson::dom::element& status);
+  void add_ended_waits();
   void on_reset(const WireFrame& frame);
   void on_removed(const WireFrame& frame);
 
@@ -104,6 +107,7 @@ class Exporter final : private serve::InProcessListener {
   void flush();
   void flush_soon();
   void send_next();
+  Request request(const Signal& signal) const;
   void on_response(Response response);
   void accept_last(const Response& response);
   void finish_batch();
@@ -115,22 +119,27 @@ class Exporter final : private serve::InProcessListener {
   static void set_problem(Acceptance& of, const std::string& problem, bool is_retried);
   void tick();
   void send_metrics();
+  void send_metrics_now();
   SessionNumbers session_numbers();
+  void read_headers_again();
   Request request(const std::string& url, std::string body) const;
   void call_after(Timer& timer, std::chrono::milliseconds delay, void (Exporter::*call)());
 
   boost::asio::io_context& io_;
   serve::Server& server_;
   const ForEach for_each_;
+  const boost::asio::any_io_executor disk_;
   const Config config_;
+  std::vector<std::string> headers_;  // of the configuration, or read again since
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
   PositionFile file_;
   FrameParser parser_;
   std::map<std::string, Stream, std::less<>> streams_;
   std::map<std::string, std::string, std::less<>> main_streams_;  // by session
   std::map<std::string, SpanContext, std::less<>> subagents_;     // by session and key
   std::deque<std::string> subagent_order_;
-  std::map<std::string, StatusWait, std::less<>> waits_;  // by session
-  std::set<std::string, std::less<>> touched_;            // streams with events since the last batch
+  StatusWaits waits_;
+  std::set<std::string, std::less<>> touched_;  // streams with events since the last batch
   std::size_t held_bytes_ = 0;
   std::optional<Clock::time_point>
       caught_up_;  // when all missed events were read; the parents are among them
@@ -143,8 +152,6 @@ class Exporter final : private serve::InProcessListener {
   Acceptance of_spans_, of_metrics_;
 
   MetricCollector collector_;
-  std::map<std::string, double> counted_usd_;  // by session
-  bool is_cost_known_ = false;                 // the cost at the start was read
 
   std::shared_ptr<serve::InProcessClient> local_client_;
   Timer flush_timer_, retry_timer_, tick_timer_, metrics_timer_, unreadable_timer_;

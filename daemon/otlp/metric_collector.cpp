@@ -78,11 +78,7 @@ void MetricCollector::on_span(const Span& span, std::string_view program_name) {
   }
 }
 
-void MetricCollector::add_cost(std::string_view program, double usd) {
-  if (usd > 0) costs_[{label(programs_, program, programs_max)}] += usd;
-}
-
-std::vector<Metric> MetricCollector::collect(const SessionNumbers& sessions, std::int64_t now_ms) const {
+std::vector<Metric> MetricCollector::collect(const SessionNumbers& sessions, std::int64_t now_ms) {
   std::vector<Metric> metrics;
   const auto begin = [&](std::string_view name, std::string_view description, std::string_view unit,
                          Metric::Kind kind) -> Metric& {
@@ -116,12 +112,19 @@ std::vector<Metric> MetricCollector::collect(const SessionNumbers& sessions, std
                  {"gen_ai.agent.name", "earshot.wait.reason"});
   add_sums("earshot.tokens", "Tokens used.", "{token}", tokens_,
            {"gen_ai.agent.name", "gen_ai.request.model", "earshot.token.kind"});
-  add_sums("earshot.cost", "Cost, recorded or estimated.", "{USD}", costs_, {"gen_ai.agent.name"});
+  std::map<Labels, double> costs;
+  for (const auto& [program, usd] : sessions.usd_by_program)
+    costs[{label(programs_, program, programs_max)}] += usd;
+  add_sums("earshot.cost", "Cost, recorded or estimated.", "{USD}", costs, {"gen_ai.agent.name"});
   Metric& states = begin("earshot.sessions", "Live sessions, by state.", "{session}", Metric::Kind::gauge);
-  for (const auto& [state, count] : sessions.by_state) {
+  std::map<std::string, double> counts;
+  for (const auto& [state, count] : sessions.by_state)
+    counts[label(states_, state, values_max)] += static_cast<double>(count);
+  for (const std::string& state : states_) counts.try_emplace(state, 0);
+  for (const auto& [state, count] : counts) {
     Point point;
     point.attributes.label("earshot.state", state);
-    point.value = static_cast<double>(count);
+    point.value = count;
     states.points.push_back(std::move(point));
   }
   Metric& limits =

@@ -22,19 +22,20 @@ struct SessionNumbers {
     double used_ratio = 0;
   };
   std::map<std::string, std::uint64_t> by_state;
-  std::vector<Limit> limits;  // at most MetricCollector::limits_max
+  std::map<std::string, double> usd_by_program;  // since the start
+  std::vector<Limit> limits;                     // at most MetricCollector::limits_max
 };
 
 class MetricCollector {
  public:
-  static constexpr std::size_t programs_max = 16, models_max = 64, values_max = 16, limits_max = 64;
+  static constexpr std::size_t programs_max = 16, models_max = 64, values_max = 32, limits_max = 64;
   static constexpr std::string_view other = "(other)";
 
   explicit MetricCollector(std::int64_t start_ms) : start_ms_(start_ms) {}
   /// Each span once.
   void on_span(const Span& span, std::string_view program);
-  void add_cost(std::string_view program, double usd);
-  std::vector<Metric> collect(const SessionNumbers& sessions, std::int64_t now_ms) const;
+  /// The result refers to this object. A state that no session has any more is shown with 0.
+  std::vector<Metric> collect(const SessionNumbers& sessions, std::int64_t now_ms);
 
  private:
   using Labels = std::vector<std::string>;
@@ -42,9 +43,9 @@ class MetricCollector {
   static std::string label(Names& known, std::string_view value, std::size_t values_max);
 
   const std::int64_t start_ms_;
-  Names programs_, models_, values_;
+  Names programs_, models_, values_, states_;
   std::map<Labels, Histogram> token_usage_, tool_seconds_, turn_seconds_, wait_seconds_;
-  std::map<Labels, double> tokens_, costs_;
+  std::map<Labels, double> tokens_;
 };
 
 }  // namespace earshot::otlp

@@ -4,7 +4,7 @@
 // usage: node otlp_receiver.mjs NODE_MODULES FILE PORT [CERT KEY]    prints the port it listens on; with a certificate https
 //
 // POST /control sets the behaviour: {"status": 503, "headers": {…}, "body": "text", "cut": true, "hang": true, "partial": 3, "times": 2}
-// applies to the next `times` requests (default: all). GET /control answers with the number of requests so far.
+// applies to the next `times` requests (default: all). {"limit": 1000} refuses longer bodies, {"token": "Bearer …"} other tokens. GET /control answers with the number of requests so far.
 import fs from "node:fs";
 import http from "node:http";
 import https from "node:https";
@@ -49,6 +49,8 @@ function answer(request, response, body) {
   if (now.hang) return;
   if (now.cut) return request.socket.destroy();
   if (now.status) return response.writeHead(now.status, now.headers ?? {}).end(now.body ?? "");
+  if (now.limit !== undefined && body.length > now.limit) return response.writeHead(413).end();
+  if (now.token !== undefined && request.headers.authorization !== now.token) return response.writeHead(401).end();
   const [Request, Response, rejected] = messages[request.url];
   const isJson = request.headers["content-type"] === "application/json";
   const decoded = isJson ? JSON.parse(body) : plain(Request.decode(body));

@@ -192,6 +192,10 @@ class Otlp(OtlpCase):
         def attribute(point, key):
             return next((a["value"]["stringValue"] for a in point["attributes"] if a["key"] == key), None)
 
+        def cost_of_page():
+            page = curl(daemon, "/metrics", unix=True)[2].decode()
+            return sum(float(value) for value in re.findall(r"(?m)^earshot_cost_usd_total\{.*\} (\S+)$", page))
+
         count = collections.Counter(span.identity()[0] for span in spans)
         wait_for(lambda: total("earshot.tool.duration", lambda p: int(p["count"])) == count["tool"], "the tools")
         self.assertEqual(total("earshot.turn.duration", lambda p: int(p["count"])), count["turn"])
@@ -199,6 +203,29 @@ class Otlp(OtlpCase):
         self.assertEqual(total("earshot.tokens", lambda p: p["asDouble"] * (attribute(p, "earshot.token.kind") == "output")), tokens)
         self.assertEqual(total("gen_ai.client.token.usage", lambda p: p["sum"] * (attribute(p, "gen_ai.token.type") == "output")), tokens)
         self.assertGreaterEqual(total("earshot.sessions", lambda p: p["asDouble"]), 1)
+        self.assertGreater(cost_of_page(), 0)
+        self.assertAlmostEqual(total("earshot.cost", lambda p: p["asDouble"]), cost_of_page(), places=6)
+        daemon.stop()
+        old = len(receiver.received("/v1/metrics"))
+        daemon = self.exporting(receiver, environment={"OTEL_METRIC_EXPORT_INTERVAL": "200"})  # what was there before does not count again
+        client = daemon.subscriber()
+        wait_for(lambda: len(receiver.received("/v1/metrics")) > old, "metrics")
+        Session(self.root).turn("afterwards")
+        client.wait_frame(type="turn.finished")
+        one = wait_for(cost_of_page, "its cost")
+        wait_for(lambda: total("earshot.cost", lambda p: p["asDouble"]) > 0, "its cost in the metrics")
+        self.assertAlmostEqual(total("earshot.cost", lambda p: p["asDouble"]), one, places=6)
+
+    def test_the_metrics_since_the_last_interval_are_sent_at_the_stop(self):
+        receiver = self.receiver()
+        daemon = self.exporting(receiver, environment={"OTEL_METRIC_EXPORT_INTERVAL": "3600000"})
+        self.write_turns()
+        self.assert_exported(receiver, self.expected(daemon))
+        self.assertEqual(receiver.received("/v1/metrics"), [])
+        daemon.stop()
+        names = {each["name"] for request in receiver.received("/v1/metrics") for resource in request["resourceMetrics"]
+                 for scope in resource["scopeMetrics"] for each in scope["metrics"]}
+        self.assertLessEqual({"earshot.tool.duration", "earshot.tokens", "earshot.cost"}, names)
 
     def test_a_wait_for_permission_is_a_span_of_the_turn(self):
         receiver = self.receiver()
@@ -222,6 +249,30 @@ class Otlp(OtlpCase):
         turn = [span for span in spans if span.identity()[0] == "turn"]
         self.assertEqual([(w.name, w.parent, w.trace) for w in wait], [("earshot.wait permission", turn[0].id, turn[0].trace)])
         self.assertGreaterEqual(wait[0].end_ms, wait[0].start_ms)
+
+    def test_a_wait_that_is_open_at_a_restart_is_a_span_of_its_turn(self):
+        receiver = self.receiver()
+        daemon = self.exporting(receiver)
+        client = daemon.subscriber()
+        session = Session(self.root)
+        registry = Registry(self.root, session.session, self.process())
+        registry.set_status("busy")
+        session.prompt("hello")
+        call = session.tool_call("Bash", {"command": "make"})
+        client.wait_frame(type="tool.invoked", call=call)
+        registry.set_status("waiting", "permission prompt")
+        client.wait_frame(type="status", state="waiting", reason="permission")
+        daemon.stop()
+        daemon = self.exporting(receiver)
+        client = daemon.subscriber()
+        client.wait_frame(type="session", session=session.session)
+        registry.set_status("busy")
+        client.wait(lambda: (s := client.all(type="status")) and s[-1]["state"] == "working", "the end of the wait")
+        session.result(call)
+        session.reply("Done.", stop_reason="end_turn")
+        spans = wait_for(lambda: (s := receiver.spans()) and {"turn", "wait"} <= {x.identity()[0] for x in s} and s, "the turn and the wait")
+        turn, = (span for span in spans if span.identity()[0] == "turn")
+        self.assertEqual([(w.name, w.parent, w.trace) for w in spans if w.identity()[0] == "wait"], [("earshot.wait permission", turn.id, turn.trace)])
 
     def test_after_kills_of_both_sides_each_span_arrives_and_at_most_once_more_for_each(self):
         receiver = self.receiver()
@@ -257,7 +308,8 @@ class Otlp(OtlpCase):
         self.assertEqual((log.count("; retrying"), log.count("accepts the data again")), (1, 1), log)
 
     def test_answers_that_ask_for_patience_are_retried_and_others_are_counted(self):
-        for behaviour in ({"status": 503, "headers": {"Retry-After": "1"}, "times": 2}, {"status": 429, "times": 1}, {"cut": True, "times": 2}):
+        for behaviour in ({"status": 503, "headers": {"Retry-After": "1"}, "times": 2}, {"status": 429, "times": 1}, {"cut": True, "times": 2},
+                          {"status": 403, "times": 1}, {"status": 404, "times": 1}):
             with self.subTest(**behaviour):
                 receiver = self.receiver()
                 receiver.control(**behaviour)
@@ -267,6 +319,39 @@ class Otlp(OtlpCase):
                 self.assertGreaterEqual(metric(daemon, "earshot_otlp_retries_total"), behaviour["times"])
                 self.assertEqual(metric(daemon, "earshot_otlp_dropped_total"), 0)
                 daemon.stop()
+
+    def test_a_wrong_token_is_replaced_without_a_restart(self):
+        def write_token(token):
+            with open(os.open(os.path.join(self.home, "headers"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                file.write(f"Authorization: Bearer {token}\n")
+
+        write_token("old")
+        receiver = self.receiver()
+        receiver.control(token="Bearer new")
+        daemon = self.exporting(receiver, settings='headers_file = "headers"\n')
+        self.write_turns()
+        wait_for(lambda: metric(daemon, "earshot_otlp_retries_total") > 0, "a refusal")
+        self.assertIn("HTTP 401", curl(daemon, "/v1/health", unix=True)[2].decode())
+        write_token("new")
+        self.assert_exported(receiver, self.expected(daemon))
+        self.assertEqual(metric(daemon, "earshot_otlp_dropped_total"), 0)
+
+    def test_a_request_that_is_too_long_is_split(self):
+        receiver = self.receiver()
+        receiver.control(limit=2500)
+        self.write_turns()
+        daemon = self.exporting(receiver, settings="metrics = false\n")
+        self.assert_exported(receiver, self.expected(daemon))
+        self.assertEqual(metric(daemon, "earshot_otlp_dropped_total"), 0)
+        self.assertGreater(len(receiver.received()), 1)
+        self.assertGreater(receiver.requests(), len(receiver.received()))
+        daemon.stop()
+        other = self.receiver()
+        other.control(limit=20)  # no span is that short
+        daemon = self.exporting(other, settings="metrics = false\n", state=os.path.join(self.home, "other"))
+        sent = len({span.id for span in receiver.spans()})
+        wait_for(lambda: metric(daemon, "earshot_otlp_dropped_total") == sent, "the refusal of each span")
+        self.assertEqual(other.received(), [])
 
     def test_a_refused_request_is_counted_and_not_repeated(self):
         receiver = self.receiver()
@@ -296,7 +381,7 @@ class Otlp(OtlpCase):
         for n in range(turns):
             session.turn(f"{n} " + "x" * 2000)
         client.wait(lambda: len(client.all(type="turn.finished")) > turns, "every event, although the collector does not answer")
-        most = 2 * (1 << 20) + (256 << 10)  # two batches and the last event
+        most = 2 * (512 << 10) + (256 << 10)  # two batches and the last event
         self.assertLess(metric(daemon, "earshot_otlp_pending_bytes"), most)
         self.assertGreater(metric(daemon, "earshot_otlp_lag_seconds"), 0)
         receiver.kill()  # the request ends
@@ -336,23 +421,33 @@ class Otlp(OtlpCase):
         with open(os.open(broken, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
             file.write("lamplighter without a name\n")
         endpoint = 'endpoint = "http://127.0.0.1:9"\n'
-        for text, environment, code, message in (
-                ('endpoint = "ftp://collector"\n', {}, 2, "must be the address of a page"),
-                (endpoint + 'protocol = "grpc"\n', {}, 2, "http/protobuf"),
-                (endpoint + 'header_file = "x"\n', {}, 2, "did you mean `headers_file`"),
-                (endpoint + 'headers_file = "readable"\n', {}, 1, "others can read it"),
-                (endpoint + 'headers_file = "broken"\n', {}, 1, "broken:1: must be"),
-                (endpoint + 'headers_file = "missing"\n', {}, 1, "there is no such file"),
-                ("", {"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"}, 2, "OTEL_EXPORTER_OTLP_ENDPOINT"),
-                (endpoint, {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, 2, "OTEL_EXPORTER_OTLP_PROTOCOL"),
-                (endpoint, {"OTEL_EXPORTER_OTLP_TIMEOUT": "soon"}, 2, "OTEL_EXPORTER_OTLP_TIMEOUT"),
-                (endpoint, {"OTEL_EXPORTER_OTLP_HEADERS": "lamplighter"}, 2, "OTEL_EXPORTER_OTLP_HEADERS")):
-            with self.subTest(text=text, **environment):
-                daemon = self.configured(f"[otlp]\n{text}", ready=False, environment=environment)
+        for text, code, message in (
+                ('endpoint = "ftp://collector"\n', 2, "must be the address of a collector"),
+                (endpoint + 'protocol = "grpc"\n', 2, "http/protobuf"),
+                (endpoint + 'header_file = "x"\n', 2, "did you mean `headers_file`"),
+                (endpoint + 'headers_file = "readable"\n', 1, "others can read it"),
+                (endpoint + 'headers_file = "broken"\n', 1, "broken:1: must be"),
+                (endpoint + 'headers_file = "missing"\n', 1, "there is no such file")):
+            with self.subTest(text=text):
+                daemon = self.configured(f"[otlp]\n{text}", ready=False)
                 self.assertEqual(daemon.wait_exit(), code)
                 stderr = daemon.stderr().decode()
                 self.assertIn(message, stderr)
                 self.assertNotIn("lamplighter", stderr)  # a header is a secret
+
+    def test_variables_that_cannot_be_used_stop_nothing(self):
+        collector = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+        for environment, message, is_exporting in (
+                (collector | {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "OTEL_EXPORTER_OTLP_PROTOCOL: `grpc`", False),
+                (collector | {"OTEL_EXPORTER_OTLP_HEADERS": "lamplighter"}, "OTEL_EXPORTER_OTLP_HEADERS: must be", False),
+                (collector | {"OTEL_RESOURCE_ATTRIBUTES": "lamplighter"}, "OTEL_RESOURCE_ATTRIBUTES: must be", True)):
+            with self.subTest(**environment):
+                daemon = self.configured("", environment=environment)
+                self.assertEqual("earshot_otlp" in curl(daemon, "/metrics", unix=True)[2].decode(), is_exporting)
+                daemon.stop()
+                log = daemon.stderr().decode()
+                self.assertIn(message, log)
+                self.assertNotIn("lamplighter", log)  # a header is a secret
 
     def test_without_an_endpoint_nothing_is_exported(self):
         daemon = self.configured("[otlp]\nlogs = true\n")

@@ -180,12 +180,23 @@ void SessionMetrics::fill_counters(MetricsPage& page) const {
       wait_seconds_, "reason", "");
 }
 
-void SessionMetrics::fill(MetricsPage& page, SessionStore& sessions,
-                          const std::function<bool(const Session&)>& is_live) {
+void SessionMetrics::count_costs(SessionStore& sessions) {
   sessions.for_each([&](Session& session) {
     if (std::exchange(session.usage_grew, false))
       count_cost(session, sessions.models(), sessions.remote_host_of(session.name));
   });
+}
+
+std::map<std::string, double> SessionMetrics::cost_by_program(SessionStore& sessions) {
+  count_costs(sessions);
+  std::map<std::string, double> costs;
+  for (const auto& [key, usd] : costs_) costs[std::get<0>(key.second)] += usd;
+  return costs;
+}
+
+void SessionMetrics::fill(MetricsPage& page, SessionStore& sessions,
+                          const std::function<bool(const Session&)>& is_live) {
+  count_costs(sessions);
   fill_counters(page);
   fill_waits(page, sessions);
   fill_gauges(page, sessions, is_live);

@@ -37,6 +37,9 @@ class SessionMetrics {
   /// Sessions for which `is_live` is true are shown by name.
   void fill(MetricsPage& page, SessionStore& sessions, const std::function<bool(const Session&)>& is_live);
 
+  /// The cost since the start in USD, by program.
+  std::map<std::string, double> cost_by_program(SessionStore& sessions);
+
  private:
   using Labels = std::tuple<std::string, std::string, std::string>;  // unused ones are empty
   using ByHost = std::pair<std::string, Labels>;                     // the host is empty unless at a hub
@@ -45,6 +48,7 @@ class SessionMetrics {
   static std::string label(Names& known, std::string_view value, std::size_t values_max);
   void count_tokens(Session& session, Member& member, const event::UsageUpdated& used, std::string_view host);
   void count_cost(Session& session, const ModelTable& models, std::string_view host);
+  void count_costs(SessionStore& sessions);
   void fill_counters(MetricsPage& page) const;
   static void fill_waits(MetricsPage& page, SessionStore& sessions);
   static void fill_gauges(MetricsPage& page, SessionStore& sessions,
