@@ -22,6 +22,16 @@ async function eventsOf(daemon, call, last_type) {
   return found;
 }
 
+/** Unfolds a call. The click is repeated if it was lost: entries move while the list measures them. */
+async function unfold(call) {
+  const content = call.locator(".folded").first();
+  for (let tries = 1; ; tries++) {
+    if (!(await call.evaluate((details) => details.open))) await call.locator("summary").first().click();
+    if (await content.waitFor({ timeout: 5_000 }).then(() => true, () => false)) return;
+    assert.ok(tries < 20, "the call does not unfold");
+  }
+}
+
 withBrowser("the session page", (env) => {
   /** Opens the page of a session. */
   async function open(one, { at, options, prepare } = {}) {
@@ -76,7 +86,7 @@ withBrowser("the session page", (env) => {
     const failed = page.locator("details.call[data-outcome=error]");
     assert.equal(await failed.locator("summary .outcome").innerText(), "error");
     assert.notEqual(await failed.locator("summary .outcome").evaluate((element) => getComputedStyle(element).color), await page.locator("details.call[data-outcome=ok] summary .outcome").first().evaluate((element) => getComputedStyle(element).color));
-    await failed.locator("summary").click();
+    await unfold(failed);
     assert.equal(await failed.locator(".terminal .command").innerText(), "make -j8 test 2>&1 | tail -40");
     const lines = await failed.locator(".terminal .screen > div").allTextContents(); // not their innerText: lines out of sight have none
     assert.deepEqual(lines.slice(0, 2), ["[build] 3 targets", "100% done"]);
@@ -111,7 +121,7 @@ withBrowser("the session page", (env) => {
     one.finishTurn(`${"A paragraph. ".repeat(600)}\n\n**The end.**`);
     const { page, errors } = await open(one);
     const call = page.locator("details.call", { hasText: "cat log" });
-    await call.locator("summary").click();
+    await unfold(call);
     await call.getByRole("button", { name: "Show all" }).click();
     await call.locator(".screen", { hasText: "line 899 of the log" }).waitFor();
     await call.getByRole("button", { name: /earlier lines$/ }).click();
@@ -244,7 +254,7 @@ withBrowser("the session page", (env) => {
     assert.match(await copied(answer.getByRole("button", { name: "Copy text" })), /^## What I found\n\nThe soak test sleeps in \*\*real time\*\*/);
     assert.match(await copied(answer.getByRole("button", { name: "Copy code" })), /^\/\/ Advances all timers/);
     const failed = page.locator("details.call[data-outcome=error]");
-    await failed.locator("summary").click();
+    await unfold(failed);
     assert.equal(await copied(failed.getByRole("button", { name: "Copy command" })), "make -j8 test 2>&1 | tail -40");
     assert.match(await copied(failed.getByRole("button", { name: "Copy output" })), /FAILED/);
     const link = await copied(failed.getByRole("button", { name: "Copy link" }));
@@ -413,10 +423,10 @@ withBrowser("the session page", (env) => {
     one.runTool("Bash", { command: "yes | tr -d '\\n'" }, 1, "W".repeat(1 << 20)).finishTurn("Done.");
     const { page, errors } = await open(one);
     const [first, second] = [page.locator("details.call").nth(0), page.locator("details.call").nth(1)];
-    await first.locator("summary").click();
+    await unfold(first);
     assert.equal((await first.locator(".screen").textContent()).trim(), "click me cleared red end");
     assert.equal(await first.locator(".terminal a").count(), 0);
-    await second.locator("summary").click();
+    await unfold(second);
     await second.getByRole("button", { name: "Show all" }).click();
     await page.waitForFunction(() => document.querySelectorAll("details.call .screen")[1]?.textContent.length >= 300_000);
     await assertFitsWidth(page, "a megabyte of output");
