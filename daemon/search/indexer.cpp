@@ -177,7 +177,7 @@ bool Indexer::open_store() {
   }
 }
 
-/// Forgets what is not stored; the store is opened again.
+/// Discards uncommitted changes and reopens the store.
 void Indexer::reopen(bool is_corrupt) {
   batch_.clear(), batch_bytes_ = 0;
   folds_.clear();
