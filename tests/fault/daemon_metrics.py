@@ -54,6 +54,14 @@ class DaemonMetrics:
     def wait(self, condition, what, deadline=None):
         return wait_for(condition, what, deadline, self.daemon.exit_reason)
 
+    def wait_indexed(self, deadline=None):
+        """Waits until the search index is at the end of every transcript: it reads them again, in the background."""
+        def indexed():
+            index = json.loads(self.get("/v1/health"))["search"]
+            return not index["building"] and index["indexed"] == index["total"]
+
+        return self.wait(indexed, "the search index", deadline)
+
     def wait_trouble(self, path, deadline=None):
         """Waits until the daemon reports this path; returns the reason."""
         return self.wait(lambda: self.troubles().get(path), f"a health entry of {path}", deadline)
