@@ -12,14 +12,6 @@ const StreamState* state_of(const tail::Stream* stream) {
   return stream && stream->transcript() ? &stream->transcript()->state() : nullptr;
 }
 
-/// Whether a total that another stream recorded at `total_ms` includes this stream: a program's own total
-/// includes its subagents. Of a stream that began before it and goes on, the rest is included in the next
-/// total.
-bool is_covered(const StreamState& state, std::int64_t total_ms) {
-  if (!total_ms || state.cost_total_ms) return false;
-  return state.last_activity_ms <= total_ms || state.turn > 1 || state.turn_started_ms <= total_ms;
-}
-
 bool waits_for_permission(const status::Status& status) {
   return status.source == "registry" && status.state == "waiting" &&
          (status.reason == "permission" || status.reason == "dialog");
@@ -35,35 +27,10 @@ const ReportedNumbers* numbers_of_host(const Session& session) {
 std::optional<Cost> cost_of(const Session& session, const ModelTable& models) {
   const ReportedNumbers* host = numbers_of_host(session);
   if (host && host->cost_usd) return Cost{*host->cost_usd, host->cost_source};
-  double recorded = 0, estimated = 0;
-  bool has_recorded = false, has_estimate = false, is_complete = true;
-  std::int64_t total_ms = 0;
+  std::vector<StreamCost> streams;
   for (const Member& member : session.members)
-    if (const StreamState* state = state_of(member.stream))
-      total_ms = std::max(total_ms, state->cost_total_ms);
-  for (const Member& member : session.members) {
-    const StreamState* state = state_of(member.stream);
-    if (!state) continue;
-    if (state->cost_usd) {
-      recorded += *state->cost_usd;
-      has_recorded = true;
-    }
-    if (is_covered(*state, total_ms)) continue;
-    for (const ModelUsage& each : state->usage_by_model.models()) {
-      const Usage& tokens = each.without_cost;
-      if (tokens == Usage{}) continue;
-      const Price* price = models.price(each.model);
-      // Some versions of a program record the output only.
-      const bool is_partial = tokens.input + tokens.cache_read + tokens.cache_write == 0;
-      is_complete &= price && !is_partial;
-      if (price) estimated += cost_usd(*price, tokens);
-      has_estimate = true;
-    }
-  }
-  if (recorded < 0) return std::nullopt;
-  if (has_estimate && is_complete) return Cost{recorded + estimated, has_recorded ? "mixed" : "estimated"};
-  if (has_recorded) return Cost{recorded, "recorded"};
-  return std::nullopt;
+    if (const StreamState* state = state_of(member.stream)) streams.push_back(stream_cost(*state));
+  return session_cost(streams, models);
 }
 
 std::optional<std::uint64_t> context_window_of(const Session& session, const ModelTable& models) {

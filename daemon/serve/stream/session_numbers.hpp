@@ -8,21 +8,16 @@
 #include "base/json_writer.hpp"
 #include "core/turn_times.hpp"
 #include "models/model_table.hpp"
+#include "models/session_cost.hpp"
 #include "status/status.hpp"
 
 namespace earshot::serve {
 
 struct Session;
 
-struct Cost {
-  double usd = 0;
-  std::string_view source;  // recorded, estimated, mixed
-};
-
 // At a hub, the numbers that the session's host has published win over those of the relayed events.
 
-/// Summed over the streams. What a recorded cost covers is not estimated. If a model without a price used
-/// tokens that no recorded cost covers, there is no estimate: only what is recorded, or nothing.
+/// As session_cost().
 std::optional<Cost> cost_of(const Session& session, const ModelTable& models);
 
 /// Of the main stream, in tokens: as its transcript states it, else a status line, else the table. Absent:
