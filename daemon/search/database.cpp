@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "search/tokenizer.hpp"
+
 namespace earshot::search {
 namespace {
 
@@ -78,6 +80,12 @@ Database::Database(const std::string& path, Mode mode) {
     throw error;
   }
   set_busy_timeout();
+  try {
+    register_tokenizer(db_);
+  } catch (...) {
+    sqlite3_close(db_);
+    throw;
+  }
 }
 
 Database::~Database() {

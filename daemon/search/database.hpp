@@ -50,6 +50,7 @@ class Statement {
     reset();
   }
   void reset();
+  sqlite3_stmt* handle() const { return statement_; }
 
   std::int64_t integer(int column) const;
   double real(int column) const;
@@ -73,7 +74,8 @@ class Database {
  public:
   enum class Mode { write, read };
 
-  /// `write` creates the file, with mode 0600. Throws DatabaseError.
+  /// `write` creates the file, with mode 0600. The connection has the tokenizer of the index. Throws
+  /// DatabaseError.
   Database(const std::string& path, Mode mode);
   ~Database();
   Database(const Database&) = delete;

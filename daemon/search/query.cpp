@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "search/tokenizer.hpp"
 
 namespace earshot::search {
 namespace {
@@ -49,15 +50,17 @@ std::vector<Term> split(std::string_view text) {
       const auto end = std::min(text.find_first_of(" \t\r\n\""), text.size());
       term.text = text.substr(0, end);
       text.remove_prefix(end);
+      while (term.text.ends_with('*')) term.text.pop_back();  // each word is a beginning in any case
     }
     if (has_word(term.text)) terms.push_back(std::move(term));
   }
   return terms;
 }
 
-/// The characters of the last word decide: only it is a beginning.
+/// The characters of the last word decide: only it is a beginning. A word of one character, as all are that
+/// the tokenizer separates, has no other beginning.
 bool is_prefix(const Term& term) {
-  if (term.is_phrase) return false;
+  if (term.is_phrase || ends_with_cjk(term.text)) return false;
   std::size_t characters = 0;
   for (std::size_t at = term.text.size(); at-- > 0;) {
     const auto c = static_cast<unsigned char>(term.text[at]);

@@ -19,7 +19,8 @@ struct ParsedQuery {
 
 /// Words are ANDed, and each also matches as the beginning of a word. `"…"` is a phrase; a `-` in front
 /// excludes. Punctuation separates words: `foo_bar.cpp` is a phrase of three. Upper and lower case and
-/// diacritics are equal.
+/// diacritics are equal. Each Chinese, Japanese or Korean character is a word, so that a run of them is a
+/// phrase.
 ParsedQuery parse_query(std::string_view text);
 
 }  // namespace earshot::search

@@ -25,7 +25,7 @@ CREATE TABLE documents(
   cursor_index INTEGER NOT NULL, cursor_hash INTEGER NOT NULL, text TEXT NOT NULL);
 CREATE INDEX documents_by_stream ON documents(stream);
 CREATE VIRTUAL TABLE words USING fts5(text, content='documents', content_rowid='id',
-  tokenize="unicode61 remove_diacritics 2", prefix='2 3');
+  tokenize="cjk remove_diacritics 2", prefix='2 3');
 )";
 
 constexpr std::string_view insert_stream =

@@ -21,6 +21,9 @@ TEST_CASE("words are ANDed beginnings of words, phrases are exact, and a minus e
       {"\"open", R"(("open"))"},
       {"x\"y z\"w", R"(("x" "y z" "w"))"},
       {"NOT OR AND NEAR", R"(("NOT"* "OR"* "AND"* "NEAR"*))"},
+      {"服务器 api 修", R"(("服务器" "api"* "修"))"},  // characters, not beginnings
+      {"API服务", R"(("API服务"))"},
+      {"服务API", R"(("服务API"*))"},
       {"\xC3\xA9t\xC3\xA9", "(\"\xC3\xA9t\xC3\xA9\"*)"},
   };
   for (const auto& [text, expression] : cases) {
@@ -44,11 +47,11 @@ TEST_CASE("a query without words, with too many or too long is an error for user
 
 TEST_CASE("no text is a syntax error of FTS5") {
   search::Database db(":memory:", search::Database::Mode::read);
-  db.run("CREATE VIRTUAL TABLE words USING fts5(text)");
+  db.run("CREATE VIRTUAL TABLE words USING fts5(text, tokenize=cjk)");
   db.run("INSERT INTO words VALUES('a word')");
   search::Statement match(db.handle(), "SELECT count(*) FROM words WHERE words MATCH ?");
   std::mt19937 random(1);
-  const std::string_view alphabet = "ab \"-*()^:+{}',;NOTAR\\%_\n\t\xC3\xA9\xFF\x80";
+  const std::string_view alphabet = "ab \"-*()^:+{}',;NOTAR\\%_\n\t\xC3\xA9\xFF\x80\xE6\x9C\x8D";
   int valid = 0;
   for (int n = 0; n < 20'000; ++n) {
     std::string text(random() % 24, ' ');
