@@ -43,6 +43,7 @@ struct Indexer::Fold {
   std::uint64_t offset = 0;  // of the next byte to read
 };
 
+  std::size_t bytes = 0;     // of memory, while it is kept
 /// What the thread does next.
 struct Indexer::Work {
   enum class What { stop, check, dropped, flush, finish, listed, job } what = What::stop;
@@ -358,7 +359,9 @@ void Indexer::index(const IndexJob& job, bool is_live) {
   collect(*fold, job, row);
   fold->fd.reset();
   if (batch_bytes_ >= options_.batch_bytes_max) flush();
-  if (is_live && fold->transcript.memory_bytes() <= fold_bytes_max) keep_fold(std::move(fold));
+  const auto age = wall_now() - nanoseconds(stat.modified_ns);
+  if (fold->offset >= options_.kept_file_bytes_min && (is_live || age <= options_.kept_age_max))
+    keep_fold(std::move(fold), is_live);
 }
 
 /// Reads up to `end`, or the end of the file. False: stopped, or an error of the disk.
@@ -403,6 +406,7 @@ void Indexer::collect(Fold& fold, const IndexJob& job, StreamRow& row) {
   row.title = label(state.title);
   if (row.title.empty()) row.title = fold.documents.first_prompt();
   row.cursor = transcript.end();
+      state_.read_bytes += static_cast<std::uint64_t>(got);
   row.first_ms = fold.documents.first_ms();
   row.last_ms = std::max(fold.documents.last_ms(), state.last_activity_ms);
   row.prompts = fold.documents.prompts();
@@ -445,9 +449,16 @@ std::unique_ptr<Indexer::Fold> Indexer::take_fold(const std::string& name) {
   return fold;
 }
 
-void Indexer::keep_fold(std::unique_ptr<Fold> fold) {
-  folds_.push_back(std::move(fold));
-  if (folds_.size() > folds_max) folds_.pop_front();
+/// The first pass begins with the newest streams: each later one is discarded before them.
+void Indexer::keep_fold(std::unique_ptr<Fold> fold, bool is_live) {
+  fold->bytes = fold->transcript.memory_bytes();
+  folds_.insert(is_live ? folds_.end() : folds_.begin(), std::move(fold));
+  std::size_t bytes = 0;
+  for (const auto& each : folds_) bytes += each->bytes;
+  while (folds_.size() > 1 && (folds_.size() > folds_max || bytes > folds_bytes_max)) {
+    bytes -= folds_.front()->bytes;
+    folds_.pop_front();
+  }
 }
 
 void Indexer::rest(nanoseconds worked) {

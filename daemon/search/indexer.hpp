@@ -46,10 +46,12 @@ struct IndexerOptions {
   std::string path, identity;
   const TextFilter* filter = nullptr;  // outlives the indexer
   std::uint64_t bytes_max = std::uint64_t{1}
-                            << 30;             // above it the documents of the oldest streams are removed
-  std::size_t batch_bytes_max = 4 << 20;       // of documents in one transaction
-  std::chrono::milliseconds batch_time{1000};  // a transaction is not delayed longer
-  std::chrono::milliseconds retry{60'000};     // after an error of the disk
+                            << 30;                // above it the documents of the oldest streams are removed
+  std::size_t batch_bytes_max = 4 << 20;          // of documents in one transaction
+  std::chrono::milliseconds batch_time{1000};     // a transaction is not delayed longer
+  std::chrono::milliseconds retry{60'000};        // after an error of the disk
+  std::uint64_t kept_file_bytes_min = 128 << 10;  // a smaller file is folded again when it has grown
+  std::chrono::hours kept_age_max{24};            // since the last change, of one that did not grow yet
   /// The part of the time that the thread rests while it has work, so that a busy machine stays responsive.
   double rest_per_work = 1;
 };
@@ -65,8 +67,10 @@ class Indexer {
     std::function<void()> need_scan;
   };
   static constexpr std::size_t jobs_per_request = 64;
-  static constexpr std::size_t folds_max = 32;  // transcripts in memory, of the streams that grew last
-  static constexpr std::size_t fold_bytes_max = 1 << 20;  // a larger one is not kept
+  // Transcripts kept in memory, so that only new bytes are read when they grow: of the streams that grew
+  // last, then of those that were changed last. When one of the others grows, it is read once from its
+  // beginning. The one that grew last is kept whatever its size.
+  static constexpr std::size_t folds_max = 1024, folds_bytes_max = 32 << 20;
 
   Indexer(IndexerOptions options, Callbacks callbacks);
   ~Indexer();
@@ -88,7 +92,8 @@ class Indexer {
     bool building = true;
     std::uint64_t waiting = 0;  // streams
     std::uint64_t documents = 0, bytes = 0, evicted = 0, rebuilt = 0;
-    std::string problem;  // for users; empty: none
+    std::uint64_t read_bytes = 0;  // of transcripts, since the start
+    std::string problem;           // for users; empty: none
   };
   State state() const;
 
@@ -110,7 +115,7 @@ class Indexer {
   void flush();
   void limit_size();
   std::unique_ptr<Fold> take_fold(const std::string& name);
-  void keep_fold(std::unique_ptr<Fold> fold);
+  void keep_fold(std::unique_ptr<Fold> fold, bool is_live);
   void rest(std::chrono::nanoseconds worked);
   void publish();
 
@@ -133,7 +138,7 @@ class Indexer {
   std::vector<Store::Change> batch_;
   std::size_t batch_bytes_ = 0;
   std::chrono::steady_clock::time_point batch_began_, retry_at_;
-  std::list<std::unique_ptr<Fold>> folds_;  // least recently used first
+  std::list<std::unique_ptr<Fold>> folds_;  // the first ones are discarded first
   std::unique_ptr<Workspace> workspace_;
   std::unique_ptr<char[]> buffer_;
   std::thread thread_;

@@ -235,3 +235,4 @@ void Search::fill(serve::MetricsPage& page) const {
 }
 
 }  // namespace earshot::search
+  page.add("earshot_search_read_bytes_total", "Bytes of transcripts read for the index.", state.read_bytes);

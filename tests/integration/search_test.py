@@ -60,6 +60,14 @@ def wait_found(daemon, q, count=1, **query):
 
 def marked(result):
     """The snippet's matched texts."""
+def metric_in(page, name):
+    return float(re.search(rf"^{name} (\S+)$", page, re.MULTILINE)[1])
+
+
+def metric(daemon, name):
+    return metric_in(curl(daemon, "/metrics")[2].decode(), name)
+
+
     text = result["snippet"]["text"]
     return [text[begin:begin + size] for begin, size in result["snippet"]["matches"]]
 
@@ -179,7 +187,7 @@ class Requests(SearchCase):
         wait_built(daemon, 1)
         search(daemon, "hello")
         page = curl(daemon, "/metrics")[2].decode()
-        value = lambda name: float(re.search(rf"^{name} (\S+)$", page, re.MULTILINE)[1])
+        value = lambda name: metric_in(page, name)
         self.assertEqual((value("earshot_search_indexed_streams"), value("earshot_search_pending_streams"), value("earshot_search_building")), (1, 0, 0))
         self.assertGreater(value("earshot_search_documents"), 3)
         self.assertGreater(value("earshot_search_file_bytes"), 4096)
@@ -194,6 +202,42 @@ class Requests(SearchCase):
         daemon = self.configured("redact = false\n")  # the index is redacted nevertheless
         wait_built(daemon, 1)
         self.assertIn("[redacted:", json.dumps(search(daemon, "use")))
+    def test_of_a_transcript_that_grows_only_the_new_bytes_are_read(self):
+        sessions = [Session(self.root) for _ in range(3)]
+        for n in range(400):
+            for session in sessions:
+                session.turn(f"question {n}", "lorem ipsum dolor " * 40)
+        sizes = [os.path.getsize(session.path) for session in sessions]
+        daemon = self.start()
+        wait_built(daemon, 3)
+        read = metric(daemon, "earshot_search_read_bytes_total")
+        self.assertEqual(read, sum(sizes))
+        for n in range(6):
+            session = sessions[n % 2]
+            session.turn(f"appended number{n}", "ready")
+            wait_found(daemon, f"number{n}", kind="prompt")
+            wait_built(daemon, 3)
+        grown = sum(os.path.getsize(session.path) for session in sessions) - sum(sizes)
+        self.assertEqual(metric(daemon, "earshot_search_read_bytes_total") - read, grown)
+
+    def test_a_cost_that_is_not_recorded_is_estimated(self):
+        session = Session(self.root)
+        session.turn("hello", "world")
+        daemon = self.start()
+        wait_built(daemon, 1)
+        frame = daemon.subscriber().all(type="session")[-1]
+        listed, = ask(daemon, "/v1/history")[1]["sessions"]
+        self.assertEqual(listed["cost_source"], "estimated")
+        self.assertAlmostEqual(listed["cost_usd"], frame["usage"]["cost_usd"])
+        self.assertEqual(listed["cost_source"], frame["usage"]["cost_source"])
+
+    def test_a_word_inside_chinese_text_is_found(self):
+        Session(self.root).turn("修复服务器的错误", "已修复。")
+        daemon = self.start()
+        wait_built(daemon, 1)
+        self.assertEqual([marked(result) for result in search(daemon, "服务器", kind="prompt")["results"]], [["服务器"]])
+        self.assertEqual(search(daemon, "务服")["results"], [])
+
         self.assertEqual(search(daemon, secret)["results"], [])
         daemon.stop()
         for name in os.listdir(self.state):

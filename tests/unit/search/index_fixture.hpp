@@ -62,6 +62,7 @@ class IndexFixture {
     search::IndexerOptions options;
     options.path = file(), options.identity = identity, options.filter = filter_;
     options.rest_per_work = 0, options.batch_bytes_max = batch_bytes_max, options.bytes_max = bytes_max;
+    options.kept_file_bytes_min = kept_file_bytes_min, options.retry = std::chrono::milliseconds(20);
     indexer = std::make_unique<search::Indexer>(
         options, search::Indexer::Callbacks{[this](const std::vector<std::string>& wanted) {
                                               std::vector<search::IndexJob> jobs;
@@ -112,6 +113,8 @@ class IndexFixture {
   std::size_t batch_bytes_max = 4 << 20;
   std::uint64_t bytes_max = std::uint64_t{1} << 30;
   std::unique_ptr<search::Indexer> indexer;
+  std::uint64_t kept_file_bytes_min = 0;
+  ModelTable models = ModelTable::built_in();
 
  private:
   std::vector<search::ListedStream> listed() {
