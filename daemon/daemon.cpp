@@ -100,7 +100,8 @@ std::string search_identity(const config::Options& options, const serve::Secrets
 /// Null: off, and the index is deleted.
 std::unique_ptr<search::Search> make_search(boost::asio::io_context& io, const config::Options& options,
                                             const serve::Secrets& secrets, const redact::Redactor& redactor,
-                                            serve::Server& server, const std::string& version) {
+                                            const ModelTable& models, serve::Server& server,
+                                            const std::string& version) {
   if (!options.search) {
     search::remove_index(options.state);
     return nullptr;
@@ -109,6 +110,7 @@ std::unique_ptr<search::Search> make_search(boost::asio::io_context& io, const c
   search.directory = options.state;
   search.identity = search_identity(options, secrets, redactor, version);
   search.host = options.hub ? "" : options.host;
+  search.models = &models;
   return std::make_unique<search::Search>(io, std::move(search), redactor, server);
 }
 
@@ -147,7 +149,7 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
       folds_(fold_threads()),
       server_(io, server_options(options, resources.secrets, version)),
       watchers_(io, disk_.get_executor(), watch_mode(options.watch), sweep_intervals(options)),
-      search_(make_search(io, options, resources.secrets, redactor_, server_, version)),
+      search_(make_search(io, options, resources.secrets, redactor_, models_, server_, version)),
       tail_(io, disk_.get_executor(), watchers_.mux(),
             tail_options(options, roots_, resources.secrets, redactor_, folds_),
             search_ ? static_cast<tail::StreamObserver&>(*search_) : server_),

@@ -11,7 +11,7 @@
 namespace earshot::search {
 namespace {
 
-constexpr std::size_t first_prompt_bytes_max = 200;
+constexpr std::size_t title_bytes_max = 512;  // as in a session frame
 
 /// Also the markers of a match (store.cpp) are control characters.
 void blank_controls(std::string& text) {
@@ -97,10 +97,8 @@ void DocumentMaker::operator()(const event::SessionUpdated& body) {
 void DocumentMaker::operator()(const event::TurnStarted& body) {
   ++prompts_;
   if (!body.prompt) return;
-  if (first_prompt_.empty()) {
-    first_prompt_ = clean_text(*body.prompt, first_prompt_bytes_max, filter_);
-    std::replace(first_prompt_.begin(), first_prompt_.end(), '\n', ' ');
-  }
+  last_prompt_ = clean_text(*body.prompt, title_bytes_max, filter_);
+  std::replace(last_prompt_.begin(), last_prompt_.end(), '\n', ' ');
   add(Kind::prompt, *body.prompt);
 }
 

@@ -46,8 +46,9 @@ class DocumentMaker final : public EventSink {
   std::int64_t last_ms() const { return last_ms_; }
   std::uint64_t prompts() const { return prompts_; }
   std::uint64_t tools() const { return tools_; }
-  /// The beginning of the first prompt, redacted.
-  const std::string& first_prompt() const { return first_prompt_; }
+  /// The beginning of the last prompt, redacted: the title of a session without one, as in the page's
+  /// overview.
+  const std::string& last_prompt() const { return last_prompt_; }
 
  private:
   void operator()(const event::SessionStarted& body);
@@ -69,7 +70,7 @@ class DocumentMaker final : public EventSink {
   std::size_t bytes_ = 0;
   std::int64_t first_ms_ = 0, last_ms_ = 0;
   std::uint64_t prompts_ = 0, tools_ = 0;
-  std::string first_prompt_, scratch_;
+  std::string last_prompt_, scratch_;
 };
 
 /// The redacted beginning of a text, without control characters except line ends.

@@ -1,8 +1,10 @@
 #include "search/indexer.hpp"
 
 #include <spdlog/spdlog.h>
+#include <sqlite3.h>
 
 #include <algorithm>
+#include <new>
 #include <set>
 #include <utility>
 
@@ -41,9 +43,9 @@ struct Indexer::Fold {
   Fd fd;
   std::uint64_t device = 0, inode = 0;
   std::uint64_t offset = 0;  // of the next byte to read
+  std::size_t bytes = 0;     // of memory, while it is kept
 };
 
-  std::size_t bytes = 0;     // of memory, while it is kept
 /// What the thread does next.
 struct Indexer::Work {
   enum class What { stop, check, dropped, flush, finish, listed, job } what = What::stop;
@@ -73,8 +75,6 @@ void Indexer::stop() {
 }
 
 void Indexer::scan(std::vector<ListedStream> streams) {
-  std::sort(streams.begin(), streams.end(),
-            [](const auto& a, const auto& b) { return a.modified_ms < b.modified_ms; });
   const std::lock_guard lock(mutex_);
   listed_ = std::move(streams);
   listed_pending_ = scanning_ = true;
@@ -116,7 +116,7 @@ void Indexer::check_file(bool is_corrupt) {
 Indexer::State Indexer::state() const {
   const std::lock_guard lock(mutex_);
   State state = state_;
-  state.waiting += listed_.size() + jobs_.size() + changed_.size();
+  state.waiting += listed_.size() + sorting_ + jobs_.size() + changed_.size();
   return state;
 }
 
@@ -138,6 +138,8 @@ void Indexer::run() {
       rest(Steady::now() - began);
     } catch (const DatabaseError& error) {
       fail(error);
+    } catch (const std::bad_alloc&) {
+      fail(DatabaseError(SQLITE_NOMEM, "out of memory"));
     }
   }
 }
@@ -150,12 +152,12 @@ bool Indexer::open_store() {
     try {
       auto store = std::make_unique<Store>(options_.path, options_.identity);
       const bool is_new = store->was_created();
+      const std::uint64_t documents = store->documents(), bytes = store->bytes();
       std::unique_lock lock(mutex_);
       if (stopped_) return false;
       store_ = std::move(store);
       state_.problem.clear();
-      state_.documents = store_->documents();
-      state_.bytes = store_->bytes();
+      state_.documents = documents, state_.bytes = bytes;
       const bool is_again = is_new && std::exchange(retry_at_, {}) != Steady::time_point();
       if (is_again) ++state_.rebuilt;
       lock.unlock();
@@ -182,8 +184,12 @@ bool Indexer::open_store() {
 void Indexer::reopen(bool is_corrupt) {
   batch_.clear(), batch_bytes_ = 0;
   folds_.clear();
-  const std::lock_guard lock(mutex_);
-  store_.reset();
+  std::unique_ptr<Store> closed;  // not under the mutex: the event loop takes it, and closing writes
+  {
+    const std::lock_guard lock(mutex_);
+    closed = std::move(store_);
+  }
+  closed.reset();
   if (is_corrupt) remove_database(options_.path);
   retry_at_ = Steady::now();  // a new file is scanned into
 }
@@ -244,7 +250,8 @@ Indexer::Work Indexer::take_work(std::unique_lock<std::mutex>& lock) {
       changed_.erase(changed_.begin());
     } else if (std::exchange(listed_pending_, false)) {
       work.what = Work::What::listed;
-      work.listed = listed_;
+      sorting_ = listed_.size();
+      work.listed = std::exchange(listed_, {});
     } else if (!jobs_.empty()) {
       work.what = Work::What::job;
       work.job = std::move(jobs_.front());
@@ -283,12 +290,13 @@ bool Indexer::do_work(Work& work) {
       break;
     }
     case Work::What::listed:
-      remove_unlisted(work.listed);
+      sort_listed(std::move(work.listed));
       break;
     case Work::What::dropped:
       flush();
       take_fold(work.name);
       store_->remove(work.name);
+      if (!has_dropped()) store_->checkpoint();  // their text is in the log until then
       break;
     case Work::What::job:
       index(work.job, work.is_live);
@@ -304,6 +312,21 @@ void Indexer::publish() {
   state_.waiting = batch_.size();  // not stored yet
   state_.documents = store_->documents();
   state_.bytes = bytes;
+}
+
+bool Indexer::has_dropped() const {
+  const std::lock_guard lock(mutex_);
+  return !dropped_.empty();
+}
+
+/// Not under the mutex, which the event loop takes as well: there may be 100,000 of them.
+void Indexer::sort_listed(std::vector<ListedStream> listed) {
+  std::sort(listed.begin(), listed.end(),
+            [](const auto& a, const auto& b) { return a.modified_ms < b.modified_ms; });
+  remove_unlisted(listed);
+  const std::lock_guard lock(mutex_);
+  sorting_ = 0;
+  if (!listed_pending_) listed_ = std::move(listed);  // else there is a newer list
 }
 
 void Indexer::remove_unlisted(const std::vector<ListedStream>& listed) {
@@ -383,6 +406,7 @@ bool Indexer::read_to(Fold& fold, std::uint64_t end, const IndexJob& job, Stream
     }
     {
       const std::lock_guard lock(mutex_);
+      state_.read_bytes += static_cast<std::uint64_t>(got);
       if (stopped_) return false;
     }
     rest(Steady::now() - began);
@@ -404,16 +428,22 @@ void Indexer::collect(Fold& fold, const IndexJob& job, StreamRow& row) {
   row.project = label(state.project);
   row.model = label(state.model);
   row.title = label(state.title);
-  if (row.title.empty()) row.title = fold.documents.first_prompt();
+  if (row.title.empty()) row.title = fold.documents.last_prompt();
   row.cursor = transcript.end();
-      state_.read_bytes += static_cast<std::uint64_t>(got);
   row.first_ms = fold.documents.first_ms();
   row.last_ms = std::max(fold.documents.last_ms(), state.last_activity_ms);
   row.prompts = fold.documents.prompts();
   row.tools = fold.documents.tools();
   row.input = state.usage.input, row.output = state.usage.output;
   row.cache_read = state.usage.cache_read, row.cache_write = state.usage.cache_write;
-  row.cost_usd = state.cost_usd;
+  row.cost_usd = state.cost_usd, row.cost_total_ms = state.cost_total_ms;
+  row.turn = state.turn, row.turn_started_ms = state.turn_started_ms;
+  std::vector<ModelUsage> models = state.usage_by_model.models();
+  for (ModelUsage& each : models) {
+    each.model = label(each.model);
+    std::replace(each.model.begin(), each.model.end(), '\n', ' ');
+  }
+  row.models = encode_models(models);
   if (batch_.empty()) batch_began_ = Steady::now();
   batch_bytes_ += fold.documents.bytes() + sizeof(StreamRow);
   batch_.push_back({row, fold.documents.take()});
@@ -421,12 +451,17 @@ void Indexer::collect(Fold& fold, const IndexJob& job, StreamRow& row) {
 
 void Indexer::flush() {
   if (batch_.empty()) return;
-  if (!store_->is_in_place()) throw DatabaseError(11 /* SQLITE_CORRUPT */, "the file was deleted");
-  try {
-    store_->apply(batch_);
-  } catch (const DatabaseError& error) {
-    if (!error.is_full() || !store_->evict_oldest()) throw;
-    store_->apply(batch_);
+  if (!store_->is_in_place()) throw DatabaseError(SQLITE_CORRUPT, "the file was deleted");
+  while (true) {
+    try {
+      store_->apply(batch_);
+      break;
+    } catch (const DatabaseError& error) {
+      if (!error.is_full() || !store_->evict_oldest()) throw;
+    }
+    const std::lock_guard lock(mutex_);
+    ++state_.evicted;
+    if (stopped_) return;
   }
   batch_.clear(), batch_bytes_ = 0;
   limit_size();

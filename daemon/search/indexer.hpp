@@ -108,6 +108,7 @@ class Indexer {
   void request_jobs(std::unique_lock<std::mutex>& lock);
   Work take_work(std::unique_lock<std::mutex>& lock);
   bool do_work(Work& work);
+  void sort_listed(std::vector<ListedStream> listed);
   void remove_unlisted(const std::vector<ListedStream>& listed);
   void index(const IndexJob& job, bool is_live);
   bool read_to(Fold& fold, std::uint64_t end, const IndexJob& job, StreamRow& row);
@@ -118,6 +119,7 @@ class Indexer {
   void keep_fold(std::unique_ptr<Fold> fold, bool is_live);
   void rest(std::chrono::nanoseconds worked);
   void publish();
+  bool has_dropped() const;
 
   const IndexerOptions options_;
   const Callbacks callbacks_;
@@ -126,7 +128,8 @@ class Indexer {
   std::condition_variable wake_;
   bool stopped_ = false, check_pending_ = false, corrupt_pending_ = false;
   bool scanning_ = false, listed_pending_ = false;
-  std::vector<ListedStream> listed_;  // newest last: taken from the back
+  std::vector<ListedStream> listed_;  // newest last: taken from the back, once they are sorted
+  std::size_t sorting_ = 0;           // of listed_, which the indexer's thread has taken out meanwhile
   bool jobs_requested_ = false;
   std::deque<IndexJob> jobs_;  // of listed streams
   std::map<std::string, IndexJob> changed_;

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <new>
 #include <utility>
 
 #include "base/quantities.hpp"
 #include "base/system.hpp"
+#include "models/session_cost.hpp"
 #include "search/query.hpp"
 #include "search/result_text.hpp"
 
@@ -118,24 +120,27 @@ struct Reader::Scan {
   const StreamTable& table;
   const SearchRequest& request;
   Clock::time_point deadline;
+  const std::atomic<bool>& stopped;
   std::unordered_map<std::int64_t, bool> wanted = {};  // by stream
-  std::int64_t last_examined = -1;
+  std::int64_t last_done = -1;                         // rejected, or returned
 
   bool accepts(std::int64_t id) {
     Statement& statement = db.statement("SELECT stream, kind FROM documents WHERE id = ?");
     if (!statement.bind(id).step()) return false;
     const std::int64_t stream = statement.integer(0), kind = statement.integer(1);
     statement.reset();
-    last_examined = id;
-    if (request.kinds != 0 && !(request.kinds >> kind & 1)) return false;
+    const bool accepted = (request.kinds == 0 || (request.kinds >> kind & 1)) && wants(stream);
+    if (!accepted) last_done = id;
+    return accepted;
+  }
+
+  bool wants(std::int64_t stream) {
     const auto known = wanted.find(stream);
     if (known != wanted.end()) return known->second;
     const StreamRow* row = table.find(stream);
     return wanted[stream] = row && table.matches(*row, request);
   }
 };
-
-void Reader::close() { db_.reset(); }
 
 bool Reader::is_in_place() const {
   const FileStat stat = stat_file(path_);
@@ -156,17 +161,21 @@ void Reader::open() {
   data_version_ = -1;
 }
 
-HttpResponse Reader::run(const SearchRequest& request, const IndexState& state, bool& is_broken) {
-  is_broken = false;
+HttpResponse Reader::run(const SearchRequest& request, const IndexState& state, Fault& fault) {
+  fault = Fault::none;
+  if (stopped_) return serve::text_response(503, "the daemon stops");
   try {
-    is_broken = !is_in_place() && stat_file(path_).is_missing();
+    if (!is_in_place() && stat_file(path_).is_missing()) fault = Fault::missing;
     open();
     const std::int64_t version = db_->number("PRAGMA data_version");
     if (version != data_version_) table_.load(*db_);
     data_version_ = version;
     return request.what == SearchRequest::What::search ? search(request, state) : history(request, state);
+  } catch (const std::bad_alloc&) {
+    db_.reset();
+    return serve::text_response(503, "the index is not available at the moment: retry later");
   } catch (const DatabaseError& error) {
-    is_broken |= error.is_corrupt();
+    if (error.is_corrupt() && fault == Fault::none) fault = Fault::corrupt;
     if (!error.is_interrupted()) db_.reset();
     return serve::text_response(503, error.is_interrupted()
                                          ? "the query took too long: use longer words, or a filter"
@@ -184,7 +193,7 @@ HttpResponse Reader::search(const SearchRequest& request, const IndexState& stat
     end = std::min(end, *after);
   }
 
-  Scan scan{*db_, table_, request, Clock::now() + time_allowed_};
+  Scan scan{*db_, table_, request, Clock::now() + time_allowed_, stopped_};
   sqlite3_create_function(
       db_->handle(), "is_wanted", 1, SQLITE_UTF8, &scan,
       [](sqlite3_context* context, int, sqlite3_value** values) {
@@ -196,10 +205,14 @@ HttpResponse Reader::search(const SearchRequest& request, const IndexState& stat
         }
       },
       nullptr, nullptr);
-  constexpr int steps_between_checks = 1000;
+  constexpr int steps_between_checks = 100;  // a page of words that FTS5 reads is three of them
   sqlite3_progress_handler(
       db_->handle(), steps_between_checks,
-      [](void* of) { return static_cast<int>(Clock::now() >= static_cast<Scan*>(of)->deadline); }, &scan);
+      [](void* of) {
+        const Scan& running = *static_cast<Scan*>(of);
+        return static_cast<int>(running.stopped || Clock::now() >= running.deadline);
+      },
+      &scan);
   struct Cleanup {
     sqlite3* db;
     ~Cleanup() {
@@ -221,9 +234,12 @@ HttpResponse Reader::search(const SearchRequest& request, const IndexState& stat
         "rowid >= ? AND rowid < ? AND is_wanted(rowid) ORDER BY rowid DESC LIMIT ?");
     statement.bind(query.expression, first_id_at(request.since_ms), end, request.limit + 1);
     try {
-      while (statement.step()) found.push_back({statement.integer(0), statement.text(1)});
+      while (statement.step()) {
+        scan.last_done = statement.integer(0);
+        found.push_back({scan.last_done, statement.text(1)});
+      }
     } catch (const DatabaseError& error) {
-      if (!error.is_interrupted() || scan.last_examined < 0) throw;
+      if (!error.is_interrupted() || scan.last_done < 0) throw;
       is_incomplete = true;
     }
   }
@@ -259,7 +275,7 @@ HttpResponse Reader::search(const SearchRequest& request, const IndexState& stat
   if (found.size() > shown) {
     json.member("next", std::to_string(found[shown - 1].id));
   } else if (is_incomplete) {
-    json.member("next", std::to_string(scan.last_examined));
+    json.member("next", std::to_string(scan.last_done));
   }
   if (is_incomplete) json.member("incomplete", true);
   append_state(json, state, request);
@@ -276,7 +292,7 @@ struct HistorySession {
   std::int64_t first_ms = 0, last_ms = 0;
   std::size_t streams = 0;
   std::uint64_t tools = 0, input = 0, output = 0, cache_read = 0, cache_write = 0;
-  std::optional<double> cost_usd;
+  std::vector<const StreamRow*> rows;
 
   void add(const StreamRow& row) {
     const bool is_main = row.agent.empty();
@@ -286,11 +302,24 @@ struct HistorySession {
     ++streams;
     tools += row.tools, input += row.input, output += row.output;
     cache_read += row.cache_read, cache_write += row.cache_write;
-    if (row.cost_usd) cost_usd = cost_usd.value_or(0) + *row.cost_usd;
+    rows.push_back(&row);
   }
 };
 
-void append_session(JsonWriter& json, const HistorySession& session, std::string_view host, bool meta) {
+std::optional<Cost> cost_of(const HistorySession& session, const ModelTable& models) {
+  std::vector<std::vector<ModelUsage>> used;
+  std::vector<StreamCost> streams;
+  used.reserve(session.rows.size());  // borrowed by `streams`
+  for (const StreamRow* row : session.rows) {
+    used.push_back(decode_models(row->models));
+    streams.push_back(
+        {row->cost_usd, row->cost_total_ms, row->last_ms, row->turn_started_ms, row->turn, used.back()});
+  }
+  return session_cost(streams, models);
+}
+
+void append_session(JsonWriter& json, const HistorySession& session, std::string_view host,
+                    const ModelTable& models, bool meta) {
   const StreamRow& row = *session.shown;
   json.begin_object().member("session", row.session).member("stream", row.name);
   json.member_if_any("host", host);
@@ -302,7 +331,9 @@ void append_session(JsonWriter& json, const HistorySession& session, std::string
   json.member("streams", session.streams).member("prompts", row.prompts).member("tools", session.tools);
   json.key("usage").begin_object().member("input", session.input).member("output", session.output);
   json.member("cache_read", session.cache_read).member("cache_write", session.cache_write).end_object();
-  json.member("cost_usd", session.cost_usd).end_object();
+  if (const auto cost = cost_of(session, models))
+    json.member("cost_usd", cost->usd).member("cost_source", cost->source);
+  json.end_object();
 }
 
 /// `<last_ms>:<session>` of the last session of a page.
@@ -348,7 +379,7 @@ HttpResponse Reader::history(const SearchRequest& request, const IndexState& sta
   JsonWriter json(body);
   json.begin_object().key("sessions").begin_array();
   for (std::size_t at = 0; at < shown; ++at)
-    append_session(json, *all[at], table_.host_of(all[at]->shown->session), request.meta);
+    append_session(json, *all[at], table_.host_of(all[at]->shown->session), models_, request.meta);
   json.end_array();
   if (!after) {
     std::size_t left = projects_max;

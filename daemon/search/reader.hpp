@@ -1,5 +1,6 @@
 // Queries over the index, for the one thread that runs them.
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -11,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "base/json_writer.hpp"
+#include "models/model_table.hpp"
 #include "search/database.hpp"
 #include "search/store.hpp"
 #include "serve/http/search.hpp"
@@ -48,15 +50,18 @@ class StreamTable {
 
 class Reader {
  public:
+  enum class Fault { none, missing, corrupt };                // of the file
   static constexpr std::chrono::milliseconds time_max{2000};  // of a query; then it ends with what it found
   static constexpr std::size_t projects_max = 200;            // listed by a history page
 
-  /// `host`: of all sessions; empty: their names have hosts.
-  Reader(std::string path, std::string host) : path_(std::move(path)), table_(std::move(host)) {}
+  /// `host`: of all sessions; empty: their names have hosts. `models` outlives the reader.
+  Reader(std::string path, std::string host, const ModelTable& models)
+      : path_(std::move(path)), table_(std::move(host)), models_(models) {}
 
-  /// Never throws. 503 while there is no file; `is_broken` is set if it is missing or corrupt.
-  serve::HttpResponse run(const serve::SearchRequest& request, const IndexState& state, bool& is_broken);
-  void close();
+  /// Never throws. 503 while there is no file.
+  serve::HttpResponse run(const serve::SearchRequest& request, const IndexState& state, Fault& fault);
+  /// From any thread: the query that runs, and any later one, ends at once.
+  void stop() { stopped_ = true; }
   void set_time_max(std::chrono::milliseconds time) { time_allowed_ = time; }
 
  private:
@@ -69,6 +74,8 @@ class Reader {
 
   const std::string path_;
   StreamTable table_;
+  const ModelTable& models_;
+  std::atomic<bool> stopped_ = false;
   std::optional<Database> db_;
   std::uint64_t device_ = 0, inode_ = 0;
   std::int64_t data_version_ = -1;

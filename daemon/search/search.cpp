@@ -1,5 +1,6 @@
 #include "search/search.hpp"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -23,13 +24,15 @@ IndexerOptions indexer_options(const SearchOptions& options, const TextFilter& f
 
 // --- The query thread ---
 
-QueryThread::QueryThread(std::string path, std::string host) : reader_(std::move(path), std::move(host)) {}
+QueryThread::QueryThread(std::string path, std::string host, const ModelTable& models)
+    : reader_(std::move(path), std::move(host), models) {}
 
 void QueryThread::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
   }
+  reader_.stop();
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
 }
@@ -43,16 +46,21 @@ void QueryThread::run(serve::SearchRequest request, IndexState state, Done done)
 }
 
 void QueryThread::run_all() {
+  std::string last_client;
   while (true) {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return stopped_ || !queries_.empty(); });
     if (stopped_) return;
-    const Query query = std::move(queries_.front());
-    queries_.pop_front();
+    auto next = std::find_if(queries_.begin(), queries_.end(),
+                             [&](const Query& each) { return each.request.client != last_client; });
+    if (next == queries_.end()) next = queries_.begin();
+    const Query query = std::move(*next);
+    queries_.erase(next);
     lock.unlock();
-    bool is_broken = false;
-    serve::HttpResponse response = reader_.run(query.request, query.state, is_broken);
-    query.done(std::move(response), is_broken);
+    last_client = query.request.client;
+    Reader::Fault fault{};
+    serve::HttpResponse response = reader_.run(query.request, query.state, fault);
+    query.done(std::move(response), fault);
   }
 }
 
@@ -70,7 +78,7 @@ Search::Search(boost::asio::io_context& io, SearchOptions options, const TextFil
                   post([this, names = std::move(names)] { resolve(names); });
                 },
                 [this] { post([this] { list_all(); }); }}),
-      queries_(path_, options.host),
+      queries_(path_, options.host, *options.models),
       timer_(io) {}
 
 Search::~Search() { stop(); }
@@ -179,23 +187,22 @@ void Search::run(serve::SearchRequest request, std::function<void(serve::HttpRes
     boost::asio::post(io_, [done, response = serve::text_response(status, text)] { done(response); });
   };
   if (!tail_) return refuse(503, "the index is not available at the moment: retry later");
-  std::size_t& of_client = in_flight_[request.client];
-  if (of_client >= client_queries_max)
+  const std::string client = request.client;
+  const auto known = in_flight_.find(client);
+  if (known != in_flight_.end() && known->second >= client_queries_max)
     return refuse(429, "too many searches at once: wait for their answers");
   if (all_in_flight_ >= queries_max) return refuse(503, "too many searches are waiting: retry later");
-  ++of_client, ++all_in_flight_;
-  const std::string client = request.client;
+  ++in_flight_[client], ++all_in_flight_;
   queries_.run(std::move(request), index_state(),
                [this, weak = std::weak_ptr<char>(alive_), client, done = std::move(done)](
-                   serve::HttpResponse response, bool is_broken) {
-                 boost::asio::post(io_,
-                                   [this, weak, client, done, response = std::move(response), is_broken] {
-                                     if (weak.expired()) return;
-                                     if (--in_flight_[client] == 0) in_flight_.erase(client);
-                                     --all_in_flight_, ++answered_;
-                                     if (is_broken) indexer_.check_file(stat_file(path_).ok());
-                                     done(response);
-                                   });
+                   serve::HttpResponse response, Reader::Fault fault) {
+                 boost::asio::post(io_, [this, weak, client, done, response = std::move(response), fault] {
+                   if (weak.expired()) return;
+                   if (--in_flight_[client] == 0) in_flight_.erase(client);
+                   --all_in_flight_, ++answered_;
+                   if (fault != Reader::Fault::none) indexer_.check_file(fault == Reader::Fault::corrupt);
+                   done(response);
+                 });
                });
 }
 
@@ -231,8 +238,8 @@ void Search::fill(serve::MetricsPage& page) const {
   page.add("earshot_search_evicted_total",
            "Transcripts whose documents were removed because of the size limit.", state.evicted);
   page.add("earshot_search_rebuilt_total", "Times that the index was lost or corrupt.", state.rebuilt);
+  page.add("earshot_search_read_bytes_total", "Bytes of transcripts read for the index.", state.read_bytes);
   page.add("earshot_search_queries_total", "Queries answered.", answered_);
 }
 
 }  // namespace earshot::search
-  page.add("earshot_search_read_bytes_total", "Bytes of transcripts read for the index.", state.read_bytes);

@@ -23,12 +23,13 @@
 
 namespace earshot::search {
 
-/// Runs queries on a thread of its own, in order.
+/// Runs queries on a thread of its own, one after another. Clients alternate: none waits for all queries of
+/// another one.
 class QueryThread {
  public:
-  using Done = std::function<void(serve::HttpResponse, bool is_broken)>;  // on the thread
+  using Done = std::function<void(serve::HttpResponse, Reader::Fault)>;  // on the thread
 
-  QueryThread(std::string path, std::string host);
+  QueryThread(std::string path, std::string host, const ModelTable& models);
   ~QueryThread() { stop(); }
   void stop();
   void run(serve::SearchRequest request, IndexState state, Done done);
@@ -53,6 +54,7 @@ struct SearchOptions {
   std::string directory;  // of the file
   std::string identity;   // of the host's key and the redaction rules: another one makes another index
   std::string host;       // of all sessions; empty: their names have hosts
+  const ModelTable* models = &ModelTable::built_in();  // prices, for estimates; outlives the search
 };
 
 /// Removes the index from a state directory.

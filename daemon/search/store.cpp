@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 #include <utility>
 
@@ -19,7 +20,8 @@ CREATE TABLE streams(
   model TEXT NOT NULL, cursor_offset INTEGER NOT NULL, cursor_index INTEGER NOT NULL,
   cursor_hash INTEGER NOT NULL, stamp TEXT NOT NULL, first_ms INTEGER NOT NULL, last_ms INTEGER NOT NULL,
   prompts INTEGER NOT NULL, tools INTEGER NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL,
-  cache_read INTEGER NOT NULL, cache_write INTEGER NOT NULL, cost_usd REAL, documents INTEGER NOT NULL);
+  cache_read INTEGER NOT NULL, cache_write INTEGER NOT NULL, cost_usd REAL, cost_total_ms INTEGER NOT NULL,
+  turn_started_ms INTEGER NOT NULL, turn INTEGER NOT NULL, models TEXT NOT NULL, documents INTEGER NOT NULL);
 CREATE TABLE documents(
   id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, kind INTEGER NOT NULL, cursor_offset INTEGER NOT NULL,
   cursor_index INTEGER NOT NULL, cursor_hash INTEGER NOT NULL, text TEXT NOT NULL);
@@ -31,14 +33,17 @@ CREATE VIRTUAL TABLE words USING fts5(text, content='documents', content_rowid='
 constexpr std::string_view insert_stream =
     "INSERT INTO streams(name, session, agent, program, project, directory, title, model, cursor_offset, "
     "cursor_index, cursor_hash, stamp, first_ms, last_ms, prompts, tools, input, output, cache_read, "
-    "cache_write, cost_usd, documents) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
+    "cache_write, cost_usd, cost_total_ms, turn_started_ms, turn, models, documents) "
+    "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
     "ON CONFLICT(name) DO UPDATE SET session=excluded.session, agent=excluded.agent, "
     "program=excluded.program, project=excluded.project, directory=excluded.directory, "
     "title=excluded.title, model=excluded.model, cursor_offset=excluded.cursor_offset, "
     "cursor_index=excluded.cursor_index, cursor_hash=excluded.cursor_hash, stamp=excluded.stamp, "
     "first_ms=excluded.first_ms, last_ms=excluded.last_ms, prompts=excluded.prompts, tools=excluded.tools, "
     "input=excluded.input, output=excluded.output, cache_read=excluded.cache_read, "
-    "cache_write=excluded.cache_write, cost_usd=excluded.cost_usd, documents=excluded.documents "
+    "cache_write=excluded.cache_write, cost_usd=excluded.cost_usd, cost_total_ms=excluded.cost_total_ms, "
+    "turn_started_ms=excluded.turn_started_ms, turn=excluded.turn, models=excluded.models, "
+    "documents=excluded.documents "
     "RETURNING id";
 
 /// Rolls back unless committed.
@@ -71,7 +76,7 @@ std::int64_t first_id(const StreamRow& row, const Document& document) {
 const std::string_view stream_columns =
     "id, name, session, agent, program, project, directory, title, model, cursor_offset, cursor_index, "
     "cursor_hash, stamp, first_ms, last_ms, prompts, tools, input, output, cache_read, cache_write, "
-    "cost_usd, documents";
+    "cost_usd, cost_total_ms, turn_started_ms, turn, models, documents";
 
 StreamRow read_stream(const Statement& row) {
   int at = 0;
@@ -91,8 +96,46 @@ StreamRow read_stream(const Statement& row) {
                                 &stream.cache_read, &stream.cache_write})
     *number = count();
   if (!row.is_null(at)) stream.cost_usd = row.real(at);
-  stream.documents = static_cast<std::uint64_t>(row.integer(at + 1));
+  ++at;
+  stream.cost_total_ms = row.integer(at++);
+  stream.turn_started_ms = row.integer(at++);
+  stream.turn = static_cast<std::uint32_t>(row.integer(at++));
+  stream.models = row.text(at++);
+  stream.documents = count();
   return stream;
+}
+
+/// `<input> <output> <cache_read> <cache_write> <cache_write_1h> <model>` a line.
+std::string encode_models(const std::vector<ModelUsage>& models) {
+  std::string text;
+  for (const ModelUsage& each : models) {
+    const Usage& tokens = each.without_cost;
+    if (tokens == Usage{}) continue;
+    for (const std::uint64_t number :
+         {tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, tokens.cache_write_1h})
+      text += std::to_string(number) + ' ';
+    text += each.model + '\n';
+  }
+  return text;
+}
+
+std::vector<ModelUsage> decode_models(std::string_view text) {
+  std::vector<ModelUsage> models;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ModelUsage& each = models.emplace_back();
+    Usage& tokens = each.without_cost;
+    for (std::uint64_t* number :
+         {&tokens.input, &tokens.output, &tokens.cache_read, &tokens.cache_write, &tokens.cache_write_1h}) {
+      const auto blank = std::min(line.find(' '), line.size());
+      std::from_chars(line.data(), line.data() + blank, *number);
+      line.remove_prefix(std::min(blank + 1, line.size()));
+    }
+    each.model = line;
+  }
+  return models;
 }
 
 Store::Store(std::string path, std::string identity)
@@ -107,13 +150,17 @@ void Store::open() {
     count_documents();
   } catch (const DatabaseError& error) {
     db_.reset();
-    if (!error.is_corrupt()) throw;
+    // Without a table, or of a format that this version of SQLite does not know: the file is not an index.
+    if (!error.is_corrupt() && error.code != SQLITE_ERROR) throw;
     remove_database(path_);
     db_.emplace(path_, Database::Mode::write);
     create();
   }
   // The index is derived: after a power failure the last transactions may be missing. The log is limited.
-  db_->run("PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=16777216; PRAGMA temp_store=MEMORY");
+  // The text of removed transcripts is overwritten.
+  db_->run(
+      "PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=16777216; PRAGMA temp_store=MEMORY; "
+      "PRAGMA secure_delete=ON");
   const FileStat stat = stat_file(path_);
   device_ = stat.device, inode_ = stat.inode;
 }
@@ -160,7 +207,7 @@ std::vector<std::string> Store::names() {
   return names;
 }
 
-void Store::apply(std::span<Change> changes) {
+void Store::apply(std::span<const Change> changes) {
   struct Entry {
     std::int64_t id, stream;
     const Document* document;
@@ -168,20 +215,21 @@ void Store::apply(std::span<Change> changes) {
   Transaction transaction(*db_);
   std::vector<Entry> entries;
   std::uint64_t added = 0;
-  for (Change& change : changes) {
-    StreamRow& row = change.row;
-    row.documents += change.documents.size();
+  for (const Change& change : changes) {
+    const StreamRow& row = change.row;
+    const std::uint64_t documents = row.documents + change.documents.size();
     added += change.documents.size();
     Statement& statement = db_->statement(insert_stream);
     statement.bind(row.name, row.session, row.agent, row.program, row.project, row.directory, row.title,
                    row.model, row.cursor.offset, row.cursor.index, row.cursor.prefix_hash, row.stamp,
                    row.first_ms, row.last_ms, row.prompts, row.tools, row.input, row.output, row.cache_read,
-                   row.cache_write, row.cost_usd, row.documents);
+                   row.cache_write, row.cost_usd, row.cost_total_ms, row.turn_started_ms, row.turn,
+                   row.models, documents);
     statement.step();
-    row.id = statement.integer(0);
+    const std::int64_t stream = statement.integer(0);
     statement.run();
     for (const Document& document : change.documents)
-      entries.push_back({first_id(row, document), row.id, &document});
+      entries.push_back({first_id(row, document), stream, &document});
   }
   // In the order of ids, so that FTS5 collects them in one segment.
   std::stable_sort(entries.begin(), entries.end(),

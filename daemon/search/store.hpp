@@ -13,12 +13,13 @@
 #include <vector>
 
 #include "core/cursor.hpp"
+#include "core/model_usage.hpp"
 #include "search/database.hpp"
 #include "search/document.hpp"
 
 namespace earshot::search {
 
-constexpr int schema_version = 1;
+constexpr int schema_version = 2;
 constexpr int id_time_shift = 20;
 constexpr std::int64_t time_ms_max = (std::int64_t{1} << 42) - 1;  // in the year 2109; later times are this
 
@@ -32,9 +33,17 @@ struct StreamRow {
   std::int64_t first_ms = 0, last_ms = 0;  // 0: unknown
   std::uint64_t prompts = 0, tools = 0;
   std::uint64_t input = 0, output = 0, cache_read = 0, cache_write = 0;  // tokens
-  std::optional<double> cost_usd;                                        // as recorded
+  // What estimates of the cost need (models/session_cost.hpp): prices may change without a new index.
+  std::optional<double> cost_usd;  // as recorded
+  std::int64_t cost_total_ms = 0, turn_started_ms = 0;
+  std::uint32_t turn = 0;
+  std::string models;  // encode_models()
   std::uint64_t documents = 0;
 };
+
+/// The tokens of each model that no recorded cost covers, as text.
+std::string encode_models(const std::vector<ModelUsage>& models);
+std::vector<ModelUsage> decode_models(std::string_view text);
 
 /// `title` and so on, for SELECT; read_stream() reads them.
 extern const std::string_view stream_columns;
@@ -48,12 +57,12 @@ class Store {
   std::optional<StreamRow> find(std::string_view name);
   std::vector<std::string> names();
 
-  /// Stores a row and adds documents, in one transaction. Sets the ids and numbers of documents.
+  /// Stores a row and adds documents, in one transaction: all changes or, if it throws, none.
   struct Change {
     StreamRow row;
     std::vector<Document> documents;
   };
-  void apply(std::span<Change> changes);
+  void apply(std::span<const Change> changes);
   /// Removes the stream's documents, and the row unless `keep_row`.
   void remove(std::string_view name, bool keep_row = false);
   /// Removes the documents of the stream with the oldest activity; false: there are none.

@@ -1,5 +1,7 @@
 """Full-text search and the history of sessions: HTTP, the command line, the index through crashes, and at a hub."""
+import contextlib
 import datetime
+import http.client
 import json
 import os
 import re
@@ -58,8 +60,6 @@ def wait_found(daemon, q, count=1, **query):
     return wait_for(found, f"{count} results of {q}", give_up=daemon.exit_reason)
 
 
-def marked(result):
-    """The snippet's matched texts."""
 def metric_in(page, name):
     return float(re.search(rf"^{name} (\S+)$", page, re.MULTILINE)[1])
 
@@ -68,6 +68,8 @@ def metric(daemon, name):
     return metric_in(curl(daemon, "/metrics")[2].decode(), name)
 
 
+def marked(result):
+    """The snippet's matched texts."""
     text = result["snippet"]["text"]
     return [text[begin:begin + size] for begin, size in result["snippet"]["matches"]]
 
@@ -148,8 +150,15 @@ class Requests(SearchCase):
             self.assertEqual(status, 400, query)
             self.assertIn(why, text)
         self.assertEqual(ask(daemon, "/v1/history", day="24.11.2026")[0], 400)
-        for odd in ('"', "a OR", "a NEAR/2 b", "{a b}:c", "^a", "a*b(", "\x00a", "'; DROP TABLE documents; --", "🙂"):
+        for odd in ('"', "a OR", "a NEAR/2 b", "{a b}:c", "^a", "a*b(", "\x00a", "'; DROP TABLE documents; --", "🙂", "((((", '"""', "\u202ea\u2066b", "\ufeff", "服务器("):
             self.assertIn(ask(daemon, "/v1/search", q=odd)[0], (200, 400), odd)
+        for size in (100_000, 1 << 20):
+            client = http.client.HTTPConnection("127.0.0.1", daemon.port)
+            self.addCleanup(client.close)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the connection may end before all is sent
+                client.request("GET", "/v1/search?q=" + "a" * size, headers={"Authorization": f"Bearer {daemon.token}"})
+                self.assertIn(client.getresponse().status, (400, 414, 431), size)
+        self.assertEqual(search(daemon, "a")["results"], [])
         for path in ("/v1/search?q=a", "/v1/history"):
             self.assertEqual(curl(daemon, path, token=False)[0], 401)
             self.assertEqual(curl(daemon, path, "-H", "Host: evil.example")[0], 403)
@@ -193,15 +202,6 @@ class Requests(SearchCase):
         self.assertGreater(value("earshot_search_file_bytes"), 4096)
         self.assertEqual(value("earshot_search_queries_total"), 1)
 
-    def test_a_secret_is_neither_in_the_index_nor_in_a_result(self):
-        secret = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
-        session = Session(self.root)
-        session.turn(f"use {secret} for it", f"I used {secret}.")
-        session.result(session.tool_call("Bash", {"command": f"curl -H 'Authorization: Bearer {secret}'", "password": "hunter2hunter2"}))
-        session.reply("Over.", stop_reason="end_turn")
-        daemon = self.configured("redact = false\n")  # the index is redacted nevertheless
-        wait_built(daemon, 1)
-        self.assertIn("[redacted:", json.dumps(search(daemon, "use")))
     def test_of_a_transcript_that_grows_only_the_new_bytes_are_read(self):
         sessions = [Session(self.root) for _ in range(3)]
         for n in range(400):
@@ -238,6 +238,15 @@ class Requests(SearchCase):
         self.assertEqual([marked(result) for result in search(daemon, "服务器", kind="prompt")["results"]], [["服务器"]])
         self.assertEqual(search(daemon, "务服")["results"], [])
 
+    def test_a_secret_is_neither_in_the_index_nor_in_a_result(self):
+        secret = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
+        session = Session(self.root)
+        session.turn(f"use {secret} for it", f"I used {secret}.")
+        session.result(session.tool_call("Bash", {"command": f"curl -H 'Authorization: Bearer {secret}'", "password": "hunter2hunter2"}))
+        session.reply("Over.", stop_reason="end_turn")
+        daemon = self.configured("redact = false\n")  # the index is redacted nevertheless
+        wait_built(daemon, 1)
+        self.assertIn("[redacted:", json.dumps(search(daemon, "use")))
         self.assertEqual(search(daemon, secret)["results"], [])
         daemon.stop()
         for name in os.listdir(self.state):

@@ -75,7 +75,7 @@ class IndexFixture {
   }
   void stop() { indexer.reset(); }
 
-  std::string file() const { return directory / "search.sqlite"; }
+  std::string file() const { return directory.path() + directory_name + "/search.sqlite"; }
   /// `stream cursor kind text` of all documents, sorted.
   std::vector<std::string> documents() const {
     search::Database db(file(), search::Database::Mode::read);
@@ -98,9 +98,9 @@ class IndexFixture {
   }
   serve::HttpResponse ask(serve::SearchRequest request) const {
     if (request.limit == 0) request.limit = 50;
-    search::Reader reader(file(), "h");
-    bool is_broken = false;
-    return reader.run(request, {}, is_broken);
+    search::Reader reader(file(), "h", models);
+    search::Reader::Fault fault{};
+    return reader.run(request, {}, fault);
   }
   serve::HttpResponse find(const std::string& text) const {
     serve::SearchRequest request;
@@ -109,12 +109,13 @@ class IndexFixture {
   }
 
   TemporaryDirectory directory;
+  std::string directory_name;  // of the index, below `directory`
   std::string identity = "one";
   std::size_t batch_bytes_max = 4 << 20;
   std::uint64_t bytes_max = std::uint64_t{1} << 30;
-  std::unique_ptr<search::Indexer> indexer;
   std::uint64_t kept_file_bytes_min = 0;
   ModelTable models = ModelTable::built_in();
+  std::unique_ptr<search::Indexer> indexer;
 
  private:
   std::vector<search::ListedStream> listed() {

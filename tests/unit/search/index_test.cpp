@@ -146,10 +146,10 @@ TEST_CASE("an index that is lost, corrupt, or of another schema or key is built 
   }
   SECTION("deleted while the process runs: the next query notices") {
     search::remove_database(index.file());
-    search::Reader reader(index.file(), "h");
-    bool is_broken = false;
-    CHECK(reader.run({.text = "question", .limit = 1}, {}, is_broken).status == 503);
-    CHECK(is_broken);
+    search::Reader reader(index.file(), "h", ModelTable::built_in());
+    search::Reader::Fault fault{};
+    CHECK(reader.run({.text = "question", .limit = 1}, {}, fault).status == 503);
+    CHECK(fault == search::Reader::Fault::missing);
     index.indexer->check_file(false);
   }
   SECTION("deleted while the process runs: the next write notices") {
@@ -165,6 +165,15 @@ TEST_CASE("an index that is lost, corrupt, or of another schema or key is built 
     index.stop();
     { search::Database(index.file(), search::Database::Mode::write).run("PRAGMA wal_checkpoint(TRUNCATE)"); }
     fs::resize_file(index.file(), 8192);
+  }
+  SECTION("no table") {
+    index.stop();
+    search::Database(index.file(), search::Database::Mode::write).run("DROP TABLE streams");
+  }
+  SECTION("an older schema") {
+    index.stop();
+    search::Database(index.file(), search::Database::Mode::write)
+        .run("PRAGMA user_version=" + std::to_string(search::schema_version - 1));
   }
   SECTION("another schema") {
     index.stop();
@@ -198,7 +207,8 @@ TEST_CASE("no secret is in the bytes of the index") {
   int n = 0;
   for (const Canary& canary : canaries()) {
     const std::string quoted = as_json_string(canary.text());
-    text += prompt(++n * 10, canary.text()) + answer(n * 10 + 1, canary.text()) +
+    ++n;
+    text += prompt(n * 10, canary.text()) + answer(n * 10 + 1, canary.text()) +
             call(n * 10 + 2, "Bash", R"({"command":)" + quoted + R"(,"password":"hunter2hunter2"})",
                  "c" + std::to_string(n));
   }
