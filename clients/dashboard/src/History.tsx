@@ -1,12 +1,16 @@
 // The history: all sessions by day, and the search in their text. A click opens the session at the place.
-import { useEffect, useRef, useState } from "preact/hooks";
-import { connection, daemonHost } from "./connection.js";
+import { untracked } from "@preact/signals";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { sessionKey } from "../../sdk/src/index.js";
+import { connection, currentFrame, daemonHost } from "./connection.js";
 import { ConnectionHelp } from "./ConnectionStatus.js";
-import { cost, hourMinute, ms, plural, programName, shortModel, stale, tokens } from "./format.js";
+import { hourMinute, ms, plural, programName, shortModel, stale, tokens } from "./format.js";
 import { byDay, load, pieces, type Page, type PastSession, type Result, type Wanted } from "./history.js";
+import { focusedItem, keepHistory, restorePosition, takeHistory } from "./historyReturn.js";
+import { costText } from "./Numbers.js";
 import { placeText, type Place } from "./place.js";
 import { address, exactPattern, findText, follow, go, historyDay, historyKind, historyProject, onlyHost } from "./route.js";
-import { hosts, isTeam } from "./rows.js";
+import { hosts, isTeam, titleOf } from "./rows.js";
 import { escapeControls } from "./sanitize.js";
 import { HostFilter } from "./Top.js";
 
@@ -20,10 +24,24 @@ const kind_names: Record<string, string> = { prompt: "You", answer: "Agent", too
 /** `key`: of the filters that the pages belong to. */
 interface Loaded { key: string; pages: Page[]; error: string; loading: boolean }
 
-/** The pages for these filters, loaded again when they change. `more` adds a page. */
+/** The pages for these filters, loaded again when they change. `more` adds a page. On the way back from a session they are those from before, at the same place. */
 function usePages(wanted: Wanted): Loaded & { more: () => void; not_searched: boolean } {
   const key = JSON.stringify(wanted);
-  const [state, setState] = useState<Loaded>({ key, pages: [], error: "", loading: true });
+  const [back] = useState(() => takeHistory(key));
+  const [state, setState] = useState<Loaded>({ key, pages: back?.pages ?? [], error: "", loading: !back });
+  const restored = useRef(back?.key); // of the pages that need not be loaded
+  const shown = useRef(state);
+  shown.current = state;
+  useLayoutEffect(() => {
+    if (back) restorePosition(back);
+    let scroll = back?.scroll ?? 0;
+    const onScroll = () => void (scroll = scrollY); // at the end the page is scrolled for the next view already
+    addEventListener("scroll", onScroll, { passive: true });
+    return () => {
+      removeEventListener("scroll", onScroll);
+      keepHistory({ key: shown.current.key, pages: shown.current.pages, scroll, item: focusedItem() });
+    };
+  }, []);
   const request = useRef(0); // responses to earlier ones are dropped
   const last_find = useRef(wanted.find);
   const live = connection.value.state === "live";
@@ -36,6 +54,9 @@ function usePages(wanted: Wanted): Loaded & { more: () => void; not_searched: bo
   };
   useEffect(() => {
     if (!live) return;
+    const is_restored = restored.current === key;
+    restored.current = undefined;
+    if (is_restored) return;
     const typed = last_find.current !== wanted.find;
     last_find.current = wanted.find;
     const timer = setTimeout(() => fetchPage([]), typed ? typing_ms : 0);
@@ -77,6 +98,8 @@ function Filters({ projects }: { projects: NonNullable<Page["projects"]> }) {
   );
 }
 
+const costOf = ({ usage, cost_usd, cost_source }: PastSession) => costText({ ...usage, ...(cost_usd !== undefined && { cost_usd }), ...(cost_source && { cost_source }) });
+
 function Time({ of }: { of: string | undefined }) {
   const at = ms(of);
   return at === undefined ? <span /> : <time dateTime={of}>{hourMinute(at)}</time>;
@@ -94,14 +117,20 @@ function HostMark({ name = daemonHost.value }: { name: string | undefined }) {
   return <span class="host" data-offline={offline ? "" : undefined}>{escapeControls(name)}{offline ? ", offline" : ""}</span>;
 }
 
+/** As in the overview, if the session is there. Its titles change too often for a list to follow them. */
+function titleOfPast({ session = "", host, title }: { session?: string; host?: string; title?: string }) {
+  const frame = untracked(() => currentFrame(sessionKey(host ?? daemonHost.value, session)));
+  return escapeControls(frame ? titleOf(frame) : title || session);
+}
+
 function Session({ session }: { session: PastSession }) {
   const target = linkTo(session);
   return (
     <li class="past" onClick={follow(target)}>
       <Time of={session.last_time} />
-      <a class="title" data-item={session.session} href={address(target)}>{escapeControls(session.title || session.session)}</a>
+      <a class="title" data-item={session.session} href={address(target)}>{titleOfPast(session)}</a>
       <span class="where"><HostMark name={session.host} />{escapeControls(session.project ?? "")}</span>
-      <span class="facts">{[programName(session.program), shortModel(session.model), plural(session.prompts, "turn"), plural(session.tools, "call"), `${tokens(session.usage.output)} out`, session.cost_usd === undefined ? "" : cost(session.cost_usd)].filter(Boolean).map((fact) => <span>{escapeControls(fact)}</span>)}</span>
+      <span class="facts">{[programName(session.program), shortModel(session.model), plural(session.prompts, "turn"), plural(session.tools, "call"), `${tokens(session.usage.output)} out`, costOf(session)].filter(Boolean).map((fact) => <span>{escapeControls(fact)}</span>)}</span>
     </li>
   );
 }
@@ -112,7 +141,7 @@ function Found({ result }: { result: Result }) {
   return (
     <li class="past found" onClick={follow(target)}>
       <Time of={result.time} />
-      <a class="title" data-item={result.stream + result.cursor} href={address(target)}>{escapeControls(result.title || (result.session ?? ""))}</a>
+      <a class="title" data-item={result.stream + result.cursor} href={address(target)}>{titleOfPast(result)}</a>
       <span class="where"><HostMark name={result.host} />{escapeControls(result.project ?? "")}</span>
       <p class="snippet"><b class="kind">{kind_names[result.kind] ?? ""}</b> {snippet.cut_before ? "… " : ""}{pieces(snippet).map(({ text, is_match }) => (is_match ? <mark>{text}</mark> : text))}{snippet.cut_after ? " …" : ""}</p>
     </li>

@@ -1,6 +1,9 @@
 // All sessions and the search in their text, from the daemon's index over HTTP.
+import type { SessionFrame } from "../../sdk/src/index.js";
 import { fetchJson } from "./http.js";
 import { escapeControls } from "./sanitize.js";
+
+type Usage = SessionFrame["usage"];
 
 export interface IndexState { building: boolean; indexed?: number; total?: number }
 
@@ -15,8 +18,9 @@ export interface PastSession {
   last_time?: string;
   prompts: number;
   tools: number;
-  usage: { output: number };
+  usage: Pick<Usage, "input" | "output" | "cache_read" | "cache_write">;
   cost_usd?: number;
+  cost_source?: NonNullable<Usage["cost_source"]>;
 }
 
 export interface Result {

@@ -42,8 +42,13 @@ function focusNextCard() {
 /** The search of this view; without one, that of the history. */
 function focusSearch() {
   const search = document.getElementById("search");
-  if (search) return search.focus();
-  go(historyView);
+  if (search) search.focus();
+  else searchHistory();
+}
+
+/** Opens the history, unless it is shown, and focuses its search. */
+function searchHistory() {
+  if (openSession.value || openView.value !== "history") go(historyView);
   requestAnimationFrame(() => document.getElementById("search")?.focus());
 }
 
@@ -83,7 +88,7 @@ addEventListener("keydown", (event) => {
     g: () => scrollTo(0, 0),
     G: scrollToEnd,
     "/": focusSearch,
-    h: () => (go(historyView), requestAnimationFrame(focusSearch)),
+    h: searchHistory,
     "?": () => showHelp(),
     ...(!openSession.value && {
       n: focusNextCard,

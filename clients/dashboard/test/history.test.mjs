@@ -118,6 +118,77 @@ withBrowser("the history", (env) => {
     assert.deepEqual(errors, []);
   });
 
+  test("the way back from a session leads to the same pages, scrolled as before, with the same entry focused", async () => {
+    const template = new ScriptedSession(env.daemon.root, "/home/ada/api").at(9 * day_minutes).addPrompt("Mend the lamp").finishTurn("Mended.");
+    for (let n = 0; n < 250; n++) coldCopy(template, 9);
+    await env.daemon.start();
+    const { page, errors } = await env.openPage();
+    await page.locator("#sessions .row").first().waitFor();
+    const before = await page.evaluate(() => history.length);
+    await page.keyboard.press("h");
+    await waitForCount(page, ".past", 100);
+    await page.waitForFunction(() => document.activeElement?.id === "search");
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press("h"); // shown already
+    await page.waitForFunction(() => document.activeElement?.id === "search");
+    assert.equal(await page.evaluate(() => history.length), before + 1);
+    let requests = 0;
+    page.on("request", (request) => void (requests += /\/v1\/(history|search)/.test(request.url())));
+    const leaveAndReturn = async (count, number, goBack) => {
+      const entry = page.locator(".past .title").nth(number);
+      await entry.scrollIntoViewIfNeeded();
+      const id = await entry.getAttribute("data-item");
+      const scrolled = await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(scrollY)))));
+      assert.ok(scrolled > 0);
+      const made = requests;
+      await entry.focus();
+      await page.keyboard.press("Enter");
+      await page.locator(".session .head").waitFor();
+      await goBack();
+      await waitForCount(page, ".past", count);
+      await page.waitForFunction((wanted) => scrollY === wanted, scrolled);
+      await page.waitForFunction((wanted) => document.activeElement?.dataset.item === wanted, id);
+      assert.equal(requests, made);
+    };
+    await page.getByRole("button", { name: "Show more" }).click();
+    await waitForCount(page, ".past", 200);
+    await leaveAndReturn(200, 170, () => page.goBack());
+    await leaveAndReturn(200, 120, () => page.keyboard.press("Escape"));
+    await leaveAndReturn(200, 150, () => page.getByRole("link", { name: "← History" }).click());
+    await search(page).fill("lamp");
+    await waitForCount(page, ".found", 50);
+    await page.getByRole("button", { name: "Show more" }).click();
+    await waitForCount(page, ".found", 100);
+    await leaveAndReturn(100, 80, () => page.goBack());
+    await page.keyboard.press("h");
+    await page.keyboard.press("Escape"); // clears the search
+    await page.keyboard.press("Escape");
+    await page.locator("#sessions .row").first().waitFor();
+    const made = requests;
+    await page.keyboard.press("h"); // not the way back: loaded again
+    await waitForCount(page, ".past", 100);
+    assert.ok(requests > made);
+    assert.deepEqual(errors, []);
+  });
+
+  test("a session has the title of the overview, and an estimated cost is marked", async () => {
+    const one = new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Mend the lamp").finishTurn("Mended.");
+    one.addPrompt("Then paint the door").finishTurn("Painted.");
+    await env.daemon.start();
+    const { page } = await env.openPage();
+    const row = page.locator("#sessions .row .title");
+    await row.waitFor();
+    const title = await row.textContent();
+    const [response] = await Promise.all([page.waitForResponse(/\/v1\/history/), page.keyboard.press("h")]);
+    const { sessions: [session] } = await response.json();
+    const past = page.locator(".past .title");
+    await past.waitFor();
+    assert.equal(await past.textContent(), title);
+    assert.equal(session.title, title);
+    assert.equal(session.cost_source, "estimated");
+    await page.locator(".past .facts", { hasText: /~\$|<\$/ }).waitFor();
+  });
+
   test("hostile text is shown as text in results and in the list", async () => {
     const hostile = `needle ${script} \u202egpj.exe \u001b[31mred\u009b2J "needle" ${"x".repeat(20_000)}`;
     const one = new ScriptedSession(env.daemon.root, "/home/ada/<b>api").addPrompt(hostile);
