@@ -182,6 +182,7 @@ export function History() {
       {first && !error && results.length + sessions.length === 0 && !loading ? <div class="empty"><p>{wanted.find ? "Nothing was found." : "No sessions."}</p></div> : null}
       {last?.incomplete ? <p class="note">The search took too long: more words or a filter make it faster.</p> : null}
       {last?.next && pages.length < pages_max ? <p class="more"><button type="button" disabled={loading} onClick={more}>Show more</button></p> : null}
+      {last?.next && pages.length >= pages_max ? <p class="note">Older ones are not listed: select a project or a day.</p> : null}
     </div>
   );
 }
