@@ -77,6 +77,15 @@ ROWS = (
     Spec("start, 100,000 cold files in 10,000 directories", "s", "cold", "statx of each", ratio_most=2.0),
     Spec("100,000 cold files in 10,000 directories: memory", "B", "cold", "an empty Asio server", most=100 * MIB),
 
+    Spec("search, 868 MB: building the index", "s", "search", scales=True),
+    Spec("search, 868 MB: size of the index", "B", "search", most=1 << 30, scales=True),
+    Spec("search, 868 MB: peak memory while it is built", "B", "search", "an empty Asio server", most=128 * MIB),
+    Spec("search, 868 MB: a query, p50", "s", "search", "an empty request", most=50 * MS),
+    Spec("search, 868 MB: a query, p99", "s", "search", "an empty request", most=2.0),
+    Spec("append while 868 MB are indexed, p50", "s", "search", "with search = false", ratio_most=1.1),
+    Spec("append while 868 MB are indexed, p99", "s", "search", "with search = false", ratio_most=1.5),
+    Spec("search, 868 MB: CPU in 20 s afterwards", "s", "search", most=10 * MS),
+
     Spec("an idle subscriber", "B", "memory", "an idle Beast session", most=8 << 10),
     Spec("an idle subscriber with TLS", "B", "memory", most=96 << 10),
     Spec("a cold file", "B", "memory", most=256),

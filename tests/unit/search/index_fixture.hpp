@@ -99,6 +99,7 @@ class IndexFixture {
   serve::HttpResponse ask(serve::SearchRequest request) const {
     if (request.limit == 0) request.limit = 50;
     search::Reader reader(file(), "h", models);
+    reader.set_time_max(std::chrono::minutes(10));
     search::Reader::Fault fault{};
     return reader.run(request, {}, fault);
   }
