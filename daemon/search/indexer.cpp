@@ -486,6 +486,7 @@ std::unique_ptr<Indexer::Fold> Indexer::take_fold(const std::string& name) {
 
 /// The first pass begins with the newest streams: each later one is discarded before them.
 void Indexer::keep_fold(std::unique_ptr<Fold> fold, bool is_live) {
+  if (!is_live && folds_.size() >= quiet_folds_max) return;
   fold->bytes = fold->transcript.memory_bytes();
   folds_.insert(is_live ? folds_.end() : folds_.begin(), std::move(fold));
   std::size_t bytes = 0;

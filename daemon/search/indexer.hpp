@@ -71,6 +71,7 @@ class Indexer {
   // last, then of those that were changed last. When one of the others grows, it is read once from its
   // beginning. The one that grew last is kept whatever its size.
   static constexpr std::size_t folds_max = 1024, folds_bytes_max = 32 << 20;
+  static constexpr std::size_t quiet_folds_max = 256;  // with those that did not grow yet
 
   Indexer(IndexerOptions options, Callbacks callbacks);
   ~Indexer();
