@@ -1,6 +1,7 @@
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -48,6 +49,15 @@ void append_utf8(std::string& out, char32_t c) {
     put(0x80 | (c >> 6 & 63));
   }
   put(0x80 | (c & 63));
+}
+
+std::size_t find_last(std::string_view text, char byte) {
+#ifdef __GLIBC__  // rfind() looks at one byte at a time
+  const void* const found = text.empty() ? nullptr : ::memrchr(text.data(), byte, text.size());
+  return found ? static_cast<std::size_t>(static_cast<const char*>(found) - text.data()) : text.npos;
+#else
+  return text.rfind(byte);
+#endif
 }
 
 std::string_view cut_utf8(std::string_view text, std::size_t bytes_max) {

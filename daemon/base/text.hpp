@@ -19,6 +19,9 @@ void append_utf8(std::string& out, char32_t character);
 /// The longest beginning of at most `bytes_max` bytes that ends between characters.
 std::string_view cut_utf8(std::string_view text, std::size_t bytes_max);
 
+/// The last position of the byte; npos: there is none.
+std::size_t find_last(std::string_view text, char byte);
+
 /// Without the `blanks` around it.
 std::string_view trim(std::string_view text, std::string_view blanks = " \t\r\n");
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json_rewrite.hpp"
+#include "base/text.hpp"
 #include "core/assembler.hpp"
 #include "core/assembly.hpp"
 #include "core/cursor.hpp"
@@ -16,6 +17,11 @@ namespace {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 static_assert(feed_padding >= scan_padding && feed_padding >= simdjson::SIMDJSON_PADDING);
+
+// The last LF in a chunk's worth of bytes; npos: there is none.
+std::size_t last_line_end(std::string_view bytes) {
+  return find_last(bytes.substr(0, LineParser::chunk_bytes_max), '\n');
+}
 
 }  // namespace
 
@@ -124,7 +130,7 @@ struct Transcript::Parts {
   }
 
   void feed(std::span<const char> bytes, Workspace::Parts& work, EventSink& sink);
-  void keep_tail(std::string_view bytes);
+  void keep_tail(std::string_view bytes, std::size_t room = 0);
   void finish_tail(Workspace::Parts& work, EventSink& sink);
   std::string_view feed_ahead(std::string_view bytes, Workspace::Parts& work, EventSink& sink);
   void take_chunk(ChunkAhead& chunk, Workspace::Parts& work, EventSink& sink);
@@ -164,7 +170,7 @@ void Transcript::Parts::feed(std::span<const char> given, Workspace::Parts& work
   if (!tail.empty() || too_long) {
     const std::size_t lf = bytes.find('\n');
     if (lf == bytes.npos) return keep_tail(bytes);
-    keep_tail(bytes.substr(0, lf));
+    keep_tail(bytes.substr(0, lf), 1 + feed_padding);
     bytes.remove_prefix(lf + 1);
     finish_tail(work, sink);
   }
@@ -172,7 +178,7 @@ void Transcript::Parts::feed(std::span<const char> given, Workspace::Parts& work
     // Records that mean something by those before them are read in their order.
     if (work.post && dialect && !records) bytes = feed_ahead(bytes, work, sink);
     // As many whole lines as fit a chunk; a longer line alone.
-    std::size_t lf = bytes.substr(0, LineParser::chunk_bytes_max).rfind('\n');
+    std::size_t lf = last_line_end(bytes);
     if (lf == bytes.npos) lf = bytes.find('\n');
     if (bytes.empty()) return;
     if (lf == bytes.npos) return keep_tail(bytes);
@@ -188,7 +194,7 @@ std::string_view Transcript::Parts::feed_ahead(std::string_view bytes, Workspace
   std::size_t folded = 0, started = 0;
   while (true) {
     for (; started < folded + ring; ++started) {
-      const std::size_t lf = bytes.substr(0, LineParser::chunk_bytes_max).rfind('\n');
+      const std::size_t lf = last_line_end(bytes);
       if (lf == bytes.npos) break;
       const std::shared_ptr<ChunkAhead>& chunk = work.ahead[started % ring];
       chunk->start(bytes.substr(0, lf + 1), *dialect, options.line_bytes_max);
@@ -237,7 +243,6 @@ void Transcript::Parts::finish_tail(Workspace::Parts& work, EventSink& sink) {
     prefix_hash = PrefixHash(long_hash.end());
     skip_long_line(long_bytes + 1, sink);
   } else {
-    tail.reserve(tail.size() + 1 + feed_padding);
     tail += '\n';
     prefix_hash.add_line(tail);
     take_line(tail, work, sink);
@@ -249,7 +254,8 @@ void Transcript::Parts::finish_tail(Workspace::Parts& work, EventSink& sink) {
   long_hash = LineHash();
 }
 
-void Transcript::Parts::keep_tail(std::string_view bytes) {
+// `room`: behind the bytes.
+void Transcript::Parts::keep_tail(std::string_view bytes, std::size_t room) {
   if (!too_long && tail.size() + bytes.size() > options.line_bytes_max) {
     too_long = true;
     long_bytes = tail.size();
@@ -261,6 +267,7 @@ void Transcript::Parts::keep_tail(std::string_view bytes) {
     long_hash.add(bytes);
     long_bytes += bytes.size();
   } else {
+    if (room > 0) tail.reserve(tail.size() + bytes.size() + room);
     tail.append(bytes);
   }
 }

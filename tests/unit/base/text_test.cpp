@@ -116,3 +116,10 @@ TEST_CASE("only a likely misspelling is suggested") {
   CHECK(suggest_word("x", {"ls"}).empty());
   CHECK(suggest_word("x", {}).empty());
 }
+
+TEST_CASE("find_last() finds what rfind() finds") {
+  for (const std::string_view text :
+       {"", "\n", "a", "a\nb", "\n\n", "a\nb\nc", "longer than a register\nof a processor is"})
+    CHECK(find_last(text, '\n') == text.rfind('\n'));
+  CHECK(find_last(std::string_view("a\nb").substr(0, 1), '\n') == std::string_view::npos);
+}
