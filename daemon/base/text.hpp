@@ -1,6 +1,8 @@
 // Functions on text: UTF-8, patterns, spelling suggestions.
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +23,28 @@ std::string_view cut_utf8(std::string_view text, std::size_t bytes_max);
 
 /// The last position of the byte; npos: there is none.
 std::size_t find_last(std::string_view text, char byte);
+
+namespace detail {
+template <class Word>
+bool same_ends(const char* a, const char* b, std::size_t size) {
+  Word first[2], last[2];
+  std::memcpy(&first[0], a, sizeof(Word)), std::memcpy(&first[1], b, sizeof(Word));
+  std::memcpy(&last[0], a + size - sizeof(Word), sizeof(Word));
+  std::memcpy(&last[1], b + size - sizeof(Word), sizeof(Word));
+  return ((first[0] ^ first[1]) | (last[0] ^ last[1])) == 0;
+}
+}  // namespace detail
+
+/// Equality of texts that are mostly short, without a call.
+inline bool is_same_name(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  const std::size_t size = a.size();
+  if (size > 16) return std::memcmp(a.data(), b.data(), size) == 0;
+  if (size >= 8) return detail::same_ends<std::uint64_t>(a.data(), b.data(), size);
+  if (size >= 4) return detail::same_ends<std::uint32_t>(a.data(), b.data(), size);
+  if (size >= 2) return detail::same_ends<std::uint16_t>(a.data(), b.data(), size);
+  return size == 0 || a[0] == b[0];
+}
 
 /// Without the `blanks` around it.
 std::string_view trim(std::string_view text, std::string_view blanks = " \t\r\n");

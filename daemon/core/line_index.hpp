@@ -68,6 +68,8 @@ class LineIndex {
   const char* text() const { return reinterpret_cast<const char*>(text_); }
   std::uint32_t at(std::uint32_t number) const { return at_[number]; }  // offset in the text
   std::uint32_t close_of(std::uint32_t number) const { return close_[number]; }
+  const std::uint32_t* offsets() const { return at_; }          // by number
+  const std::uint32_t* closes() const { return close_.get(); }  // by the number of an opening bracket
   bool may_have_backslash(std::uint32_t begin, std::uint32_t end) const {
     return scanned_.may_have_backslash(begin, end);
   }

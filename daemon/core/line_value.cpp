@@ -55,18 +55,14 @@ std::optional<double> Value::as_double() const {
 
 Value Value::member(std::string_view key) const {
   Value found;
-  if (!is_object()) return found;
-  const std::uint32_t end = line_->close_of(number_);
-  for (std::uint32_t number = number_ + 1; number < end;) {
-    const Value name(*line_, number), value(*line_, number + 2);
-    const std::string_view written = name.content();
+  each_written([&](std::string_view written, const Value& value) {
     // An escape is longer than what it means, and a key with a backslash is never written without one.
+    if (written.size() < key.size()) return;
     if (written.size() == key.size()
-            ? written == key && key.find('\\') == key.npos
-            : written.size() > key.size() && name.has_escape(written) && line_->decode(written) == key)
+            ? is_same_name(written, key) && !has_escape(written)
+            : has_escape(written) && line_->decode(written) == key)
       found = value;
-    number = value.behind() + 1;
-  }
+  });
   return found;
 }
 

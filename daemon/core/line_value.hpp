@@ -87,6 +87,9 @@ class Value {
   friend class Members;
   friend class Items;
 #if EARSHOT_LINE_WALK
+  /// Calls `take(key as it is written, value)` for each member of an object, in order.
+  template <class Take>
+  void each_written(Take&& take) const;
   char first() const { return line_ ? line_->text()[line_->at(number_)] : '\0'; }
   std::uint32_t behind() const {                        // the number of the first entry behind the value
     const bool is_container = (first() | 0x20) == '{';  // `[` differs from `{` in that bit only
@@ -102,7 +105,7 @@ class Value {
     const std::uint32_t begin = line_->at(number_) + 1;
     return {line_->text() + begin, quote() - begin};
   }
-  bool has_escape(std::string_view content) const {
+  bool has_escape(std::string_view content) const {  // of a string or a key of the line
     const auto begin = static_cast<std::uint32_t>(content.data() - line_->text());
     return line_->may_have_backslash(begin, begin + static_cast<std::uint32_t>(content.size())) &&
            std::memchr(content.data(), '\\', content.size()) != nullptr;
@@ -178,16 +181,28 @@ inline Members Value::members() const {
   found.line_ = line_, found.begin_ = number_ + 1, found.end_ = line_->close_of(number_);
   return found;
 }
+// As members(), but the index stays in registers.
+template <class Take>
+void Value::each_written(Take&& take) const {
+  if (!is_object()) return;
+  const char* const text = line_->text();
+  const std::uint32_t* const at = line_->offsets();
+  const std::uint32_t* const close = line_->closes();
+  const std::uint32_t end = close[number_];
+  for (std::uint32_t key = number_ + 1; key < end;) {
+    const std::uint32_t begin = at[key] + 1, value = key + 2;
+    std::uint32_t quote = at[key + 1] - 1;
+    while (text[quote] != '"') --quote;
+    take(std::string_view(text + begin, quote - begin), Value(*line_, value));
+    const bool is_container = (text[at[value]] | 0x20) == '{';
+    key = (is_container ? close[value] : value) + 2;
+  }
+}
 template <class Take>
 void Value::each_named(Take&& take) const {
-  if (!is_object()) return;
-  const std::uint32_t end = line_->close_of(number_);
-  for (std::uint32_t number = number_ + 1; number < end;) {
-    const Value name(*line_, number), value(*line_, number + 2);
-    const std::string_view written = name.content();
-    if (!take(written, value) && name.has_escape(written)) take(line_->decode(written), value);
-    number = value.behind() + 1;
-  }
+  each_written([&](std::string_view written, const Value& value) {
+    if (!take(written, value) && has_escape(written)) take(line_->decode(written), value);
+  });
 }
 inline Items Value::items() const {
   Items found;

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 
 #include "core/line_value.hpp"
@@ -32,7 +31,7 @@ class MemberTable {
     object.each_named([&](std::string_view key, const Value& value) {
       if (key.empty()) return false;
       const Entry& entry = slots_[slot_of(key)];
-      if (!is_same(entry.name, key)) return false;
+      if (!is_same_name(entry.name, key)) return false;
       fields.*entry.member = value;
       return true;
     });
@@ -57,25 +56,6 @@ class MemberTable {
       slot = entry;
     }
     return true;
-  }
-
-  // The comparison of short texts without a call.
-  template <class Word>
-  static bool same_ends(const char* a, const char* b, std::size_t size) {
-    Word first[2], last[2];
-    std::memcpy(&first[0], a, sizeof(Word)), std::memcpy(&first[1], b, sizeof(Word));
-    std::memcpy(&last[0], a + size - sizeof(Word), sizeof(Word));
-    std::memcpy(&last[1], b + size - sizeof(Word), sizeof(Word));
-    return ((first[0] ^ first[1]) | (last[0] ^ last[1])) == 0;
-  }
-  static bool is_same(std::string_view a, std::string_view b) {
-    if (a.size() != b.size()) return false;
-    const std::size_t size = a.size();
-    if (size > 16) return std::memcmp(a.data(), b.data(), size) == 0;
-    if (size >= 8) return same_ends<std::uint64_t>(a.data(), b.data(), size);
-    if (size >= 4) return same_ends<std::uint32_t>(a.data(), b.data(), size);
-    if (size >= 2) return same_ends<std::uint16_t>(a.data(), b.data(), size);
-    return size == 0 || a[0] == b[0];
   }
 
   std::size_t factor_ = 1;

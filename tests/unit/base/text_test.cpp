@@ -123,3 +123,16 @@ TEST_CASE("find_last() finds what rfind() finds") {
     CHECK(find_last(text, '\n') == text.rfind('\n'));
   CHECK(find_last(std::string_view("a\nb").substr(0, 1), '\n') == std::string_view::npos);
 }
+
+TEST_CASE("is_same_name() compares every byte, at any length") {
+  std::string name;
+  for (std::size_t size = 0; size <= 40; ++size, name += static_cast<char>('a' + size % 26)) {
+    CHECK(is_same_name(name, std::string(name)));
+    CHECK_FALSE(is_same_name(name, name + "x"));
+    for (std::size_t n = 0; n < name.size(); ++n) {
+      std::string other = name;
+      other[n] ^= 1;
+      CHECK_FALSE(is_same_name(name, other));
+    }
+  }
+}
