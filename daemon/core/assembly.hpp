@@ -176,7 +176,7 @@ class Assembly {
 class RecordAssembler {
  public:
   virtual ~RecordAssembler() = default;
-  /// `raw` is the text that `json`, an object, was parsed from.
+  /// `json` is an object; `raw`: as in Dialect::read().
   virtual void read(const Value& json, std::string_view raw, Assembly& to) = 0;
   virtual std::size_t memory_bytes() const { return 0; }
 };

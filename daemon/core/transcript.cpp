@@ -391,7 +391,7 @@ void Transcript::Parts::read_record(const LineParser::Parsed& parsed, std::strin
     ++assembler.counts().undecided_records;
     return assembler.count_type(json.text_of("type"), true);
   }
-  if (records) return records->read(json, raw.empty() ? json.raw() : raw, *assembly);
+  if (records) return records->read(json, raw, *assembly);
   record.clear();
   current->read(json, raw, record);
   assembler.record(record);

@@ -42,7 +42,7 @@ class Records final : public RecordAssembler {
     to.begin_record(is_bare ? std::string_view{} : json.text_of("timestamp"));
     const Value payload = json.member("payload");
     const Value& body = payload.is_object() ? payload : json;
-    const std::string_view raw_body = payload.is_object() ? member_text(json, raw, "payload") : raw;
+    const std::string_view raw_body = payload.is_object() ? find_member(raw, "payload") : raw;
     std::string_view type = json.text_of("type");
     if (is_bare) {
       if (json.member("type").is_string())

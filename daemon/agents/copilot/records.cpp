@@ -304,7 +304,7 @@ class Records final : public RecordAssembler {
     std::size_t n = 0;
     for (const Value request : data.member("toolRequests").items()) {
       has_calls = true;
-      invoke(request, "name", find_member(find_element(raw_list, n++), "arguments"), message, to);
+      invoke(request, "name", find_element(raw_list, n++), message, to);
     }
     const auto output = count_of(data, "outputTokens");
     if (output && !has_usage_records_) add_output(message, model, *output, to);
@@ -355,11 +355,13 @@ class Records final : public RecordAssembler {
 
   // ---- Tools
 
-  void invoke(const Value& json, std::string_view name_key, std::string_view input, std::string_view message,
+  // `raw`: the text of `json` if Value::raw() is not to be used.
+  void invoke(const Value& json, std::string_view name_key, std::string_view raw, std::string_view message,
               Assembly& to) {
     const std::string_view id = json.text_of("toolCallId"), tool = json.text_of(name_key);
     if (id.empty()) return;
     const Value arguments = json.member("arguments");
+    const std::string_view input = raw.empty() ? arguments.raw() : find_member(raw, "arguments");
     Assembly::Call* call = to.invoke(id, tool, arguments.is_null() ? std::string_view{} : input, message);
     if (!call) return;
     if (!program().prompt_reason(tool).empty()) to.wait_for_answer(*call);
@@ -385,7 +387,7 @@ class Records final : public RecordAssembler {
   }
   void read_tool_start(const Value& data, std::string_view raw, Assembly& to) {
     if (user_calls_.contains(data.text_of("toolCallId"))) return;
-    invoke(data, "toolName", find_member(find_member(raw, "data"), "arguments"), {}, to);
+    invoke(data, "toolName", find_member(raw, "data"), {}, to);
     Assembly::Call* call = to.open_call(data.text_of("toolCallId"));
     if (call && to.time_ms()) call->started_ms = to.time_ms();
   }

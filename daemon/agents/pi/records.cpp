@@ -294,7 +294,8 @@ class Records final : public RecordAssembler {
       if (type == "toolCall") {
         std::string call(block.text_of("id"));
         if (call.empty()) call = to.record_name() + "." + std::to_string(n);
-        std::string_view input = find_member(find_element(raw_blocks, n), "arguments");
+        std::string_view input = raw.empty() ? block.member("arguments").raw()
+                                             : find_member(find_element(raw_blocks, n), "arguments");
         if (input == "null") input = {};
         if (to.invoke(call, block.text_of("name"), input, id_)) calls.push_back(std::move(call));
       }
