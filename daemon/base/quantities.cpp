@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <limits>
 
@@ -168,25 +170,37 @@ std::string format_count(std::uint64_t count) { return scaled(count, "", {"k", "
 
 namespace {
 
-// The form that programs write, `2025-11-04T13:03:07.250Z`, at a fraction of the cost. Absent: another form.
+// The form that programs write, `2025-11-04T13:03:07.250Z`, at a fraction of the cost: its bytes are compared
+// and multiplied eight at a time. Absent: another form.
 std::optional<std::int64_t> parse_common_time(std::string_view text) {
   using namespace std::chrono;
-  if (text.size() != 24 || text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' ||
-      text[16] != ':' || text[19] != '.' || text[23] != 'Z')
-    return std::nullopt;
-  bool digits = true;
-  const auto number = [&](std::size_t at, std::size_t count) {
-    unsigned value = 0;
-    for (std::size_t n = at; n < at + count; ++n) {
-      const unsigned digit = static_cast<unsigned char>(text[n]) - unsigned{'0'};
-      digits = digits && digit <= 9;
-      value = value * 10 + digit;
-    }
-    return value;
-  };
-  const unsigned y = number(0, 4), mo = number(5, 2), d = number(8, 2);
-  const unsigned h = number(11, 2), mi = number(14, 2), s = number(17, 2), ms = number(20, 3);
-  if (!digits || h > 23 || mi > 59 || s > 60) return std::nullopt;
+  static constexpr std::string_view form = "0000-00-00T00:00:00.000Z";  // 0: a digit
+  constexpr std::size_t words = form.size() / 8;
+  if (std::endian::native != std::endian::little || text.size() != form.size()) return std::nullopt;
+
+  // What a byte's difference from the form may be, as the complement to 127.
+  constexpr auto limits = [] {
+    std::array<std::uint64_t, words> limit{};
+    for (std::size_t n = 0; n < form.size(); ++n)
+      limit[n / 8] |= std::uint64_t{form[n] == '0' ? 0x7f - 9u : 0x7fu} << n % 8 * 8;
+    return limit;
+  }();
+  constexpr std::uint64_t top_bits = 0x8080'8080'8080'8080;
+  std::uint64_t digits[words], bad = 0, pairs[words];
+  for (std::size_t n = 0; n < words; ++n) {
+    std::uint64_t expected = 0;
+    std::memcpy(&digits[n], text.data() + n * 8, 8);
+    std::memcpy(&expected, form.data() + n * 8, 8);
+    digits[n] ^= expected;
+    bad |= ((digits[n] & ~top_bits) + limits[n]) | digits[n];
+    pairs[n] = digits[n] * 10 + (digits[n] >> 8);  // in each byte: its digit and the next one
+  }
+  if (bad & top_bits) return std::nullopt;
+  const auto pair = [&](std::size_t at) { return static_cast<unsigned>(pairs[at / 8] >> at % 8 * 8 & 0xff); };
+  const unsigned y = pair(0) * 100 + pair(2), mo = pair(5), d = pair(8);
+  const unsigned h = pair(11), mi = pair(14), s = pair(17);
+  const unsigned ms = pair(20) * 10 + static_cast<unsigned>(digits[2] >> 48 & 0xff);
+  if (h > 23 || mi > 59 || s > 60) return std::nullopt;
   const year_month_day date{year{static_cast<int>(y)}, month{mo}, day{d}};
   if (!date.ok()) return std::nullopt;
   const std::int64_t days = sys_days{date}.time_since_epoch().count();

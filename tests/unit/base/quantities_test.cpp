@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <catch2/catch.hpp>
+#include <string>
 
 #include "unit/places.hpp"
 #include "unit/support/time_zone.hpp"
@@ -145,6 +146,19 @@ TEST_CASE("times are parsed with fractions and offsets") {
   CHECK(parse_time("2025-11-04T13:03:07.2Z") == 1'762'261'387'200);
   CHECK(parse_time("1969-12-31T23:59:59.500Z") == -500);
   CHECK(parse_time("2016-12-31T23:59:60Z") == parse_time("2017-01-01T00:00:00Z"));
+}
+
+TEST_CASE("the common form of a time is parsed as any other form") {
+  const std::string common = "2025-11-04T13:03:07.250Z";
+  for (std::size_t n = 0; n + 1 < common.size(); ++n)
+    for (int byte = 0; byte < 256; ++byte) {
+      std::string changed = common;
+      changed[n] = static_cast<char>(byte);
+      std::string longer = changed;
+      longer.insert(longer.size() - 1, "0");  // four digits of the second
+      CAPTURE(changed);
+      CHECK(parse_time(changed) == parse_time(longer));
+    }
 }
 
 TEST_CASE("other text is not a time") {
