@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <utility>
 
 #include "agents/claude_code/reader.hpp"
 #include "core/member_table.hpp"
@@ -336,7 +337,7 @@ std::vector<Todo> todos_of(const Value& list) {
 void read_user(const Fields& f, Record& out) {
   out.author = Record::Author::user;
   if (f.permissionMode) out.facts.push_back(fact::PermissionMode{f.permissionMode.as_text()});
-  const Content content = content_of(f.message.is_object() ? f.message.member("content") : f.message);
+  Content content = content_of(f.message.is_object() ? f.message.member("content") : f.message);
   const string_view first = content.texts.empty() ? string_view{} : content.texts.front();
   out.is_warmup = first == "Warmup";
 
@@ -373,7 +374,7 @@ void read_user(const Fields& f, Record& out) {
   const string_view lead = first.substr(std::min(first.size(), first.find_first_not_of(" \n\t\r")));
   for (const Tag& tag : tags)
     if (lead.starts_with(tag.prefix)) return tag.read(join(content.texts, out), out);
-  read_prompt(f, content.texts, content.media, out);
+  read_prompt(f, std::move(content.texts), std::move(content.media), out);
 }
 
 }  // namespace earshot::claude_code
