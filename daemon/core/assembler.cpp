@@ -84,44 +84,9 @@ void Assembler::begin_line(std::uint64_t line_offset, const Cursor& end, EventSi
   sink_ = &sink;
 }
 
-void Assembler::emit(EventBody body) {
-  cursor_.index = ++index_;
-  last_event_ = cursor_;
-  ++counts_.events;
-  const Event event{cursor_,
-                    record_ ? record_->time : std::string_view{},
-                    record_ ? record_->time_ms : 0,
-                    state_.turn,
-                    record_ ? std::string_view(chains_[chain_].agent) : std::string_view(own_agent_),
-                    std::move(body)};
-  sink_->on_event(event);
-}
-
 void Assembler::skip_lines(const event::LineSkipped& lines) {
   record_ = nullptr;
   if (!state_.warmup) emit(lines);
-}
-
-void Assembler::count_type(std::string_view type, bool unknown) {
-  constexpr std::size_t name_bytes_max = 64;
-  type = cut_utf8(type.empty() ? "(no type)" : type, name_bytes_max);
-  const auto count = [&](auto& table) {
-    auto found = table.find(type);
-    if (found == table.end())
-      found =
-          table.emplace(table.size() < type_names_max ? std::string(type) : std::string("(other)"), 0).first;
-    ++found->second;
-    return found;
-  };
-  // A session has few types: most records are of one that its slot remembers.
-  CountedType& recent =
-      recent_types_[(type.size() * 2 + static_cast<unsigned char>(type.back())) % recent_types_.size()];
-  if (recent.name && *recent.name == type) {
-    ++*recent.count;
-  } else if (const auto found = count(counts_.types); found->first == type) {
-    recent = {&found->first, &found->second};
-  }
-  if (unknown) count(counts_.unknown_types);
 }
 
 void Assembler::record(const Record& record) {

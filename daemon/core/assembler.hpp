@@ -1,12 +1,12 @@
 // Records → events. Total: accepts any record in any order, never throws for content, never follows parent
 // chains.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/containers.hpp"
@@ -16,6 +16,7 @@
 #include "core/record.hpp"
 #include "core/stream_state.hpp"
 #include "core/transcript.hpp"
+#include "core/type_counts.hpp"
 
 namespace earshot {
 
@@ -44,8 +45,6 @@ class Assembler {
   static constexpr std::size_t text_bytes_max = 16 << 10;
   // Ids of calls, agents and sidechains: longer ids are cut, which is not counted.
   static constexpr std::size_t id_bytes_max = 1024;
-  // Types counted separately: further ones are counted as "(other)".
-  static constexpr std::size_t type_names_max = 512;
 
   /// `filter` may be null; it outlives this object and redacts the previews in state() before they are cut.
   Assembler(std::string own_agent, std::string_view program, std::uint64_t key, const TextFilter* filter);
@@ -58,7 +57,7 @@ class Assembler {
   void skip_lines(const event::LineSkipped& lines);
   void record(const Record& record);
   /// Counts a record that was not read: no dialect is known yet, or it is not an object.
-  void count_type(std::string_view type, bool unknown);
+  void count_type(std::string_view type, bool unknown) { types_.add(type, unknown); }
   void set_dialect(std::string_view dialect) { state_.dialect = dialect; }
 
   std::uint32_t index() const { return index_; }  // events of the current line so far
@@ -118,7 +117,20 @@ class Assembler {
   void finish_turn(std::string_view outcome, bool inferred, std::string_view stop_reason,
                    std::optional<std::int64_t> duration_ms, std::int64_t end_ms);
   void interrupt();
-  void emit(EventBody body);
+  /// `body`: one of the alternatives of EventBody, which is built where the event is.
+  template <class Body>
+  void emit(Body&& body) {
+    cursor_.index = ++index_;
+    last_event_ = cursor_;
+    ++counts_.events;
+    const Event event{cursor_,
+                      record_ ? record_->time : std::string_view{},
+                      record_ ? record_->time_ms : 0,
+                      state_.turn,
+                      record_ ? std::string_view(chains_[chain_].agent) : std::string_view(own_agent_),
+                      EventBody(std::forward<Body>(body))};
+    sink_->on_event(event);
+  }
   bool is_own_chain() const { return chain_ == own_chain; }
   std::uint64_t hash(std::string_view text, HashKind kind = HashKind::uuid) const;
   std::string_view preview_source(std::string_view text) const;  // the bytes that a preview depends on
@@ -177,11 +189,7 @@ class Assembler {
   enum Due : unsigned { prompt_preview = 1, text_preview = 2, input_preview = 4 };
   mutable unsigned pending_previews_ = 0;
   RecordCounts counts_;
-  struct CountedType {
-    const std::string* name = nullptr;  // of counts_.types
-    std::uint64_t* count = nullptr;
-  };
-  std::array<CountedType, 16> recent_types_;
+  TypeCounts types_{counts_};
   std::string recorded_session_;
   std::string recorded_agent_;  // of relayed events
 

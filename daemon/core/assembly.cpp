@@ -15,7 +15,7 @@ namespace earshot {
 
 Assembly::Assembly(std::string own_agent, std::string_view program, std::uint64_t key,
                    const TextFilter* filter, RecordCounts& counts)
-    : own_agent_(std::move(own_agent)), key_(key), filter_(filter), counts_(counts) {
+    : own_agent_(std::move(own_agent)), key_(key), filter_(filter), counts_(counts), types_(counts) {
   state_.program = program;
 }
 
@@ -43,8 +43,6 @@ void Assembly::begin_record(std::string_view time) {
   time_ = ms ? time : std::string_view{};
   time_ms_ = ms.value_or(0);
   agent_ = own_agent_;
-  record_name_ = "@" + std::to_string(line_offset_);
-  if (records_in_line_ > 0) record_name_ += "." + std::to_string(records_in_line_);
   ++records_in_line_;
   ++counts_.records;
   if (time_ms_ > state_.last_activity_ms) {
@@ -53,37 +51,22 @@ void Assembly::begin_record(std::string_view time) {
   }
 }
 
+std::string Assembly::record_name() const {
+  std::string name = "@" + std::to_string(line_offset_);
+  if (records_in_line_ > 1) name += "." + std::to_string(records_in_line_ - 1);
+  return name;
+}
+
 void Assembly::set_own_agent(std::string_view agent) {
   for (auto& [number, call] : open_calls_)
     if (call.agent == own_agent_) call.agent = agent;
   agent_ = own_agent_ = agent;
 }
 
-void Assembly::count_type(std::string_view type, bool unknown) {
-  constexpr std::size_t name_bytes_max = 64;
-  type = cut_utf8(type.empty() ? "(no type)" : type, name_bytes_max);
-  const auto count = [&](auto& table) {
-    auto found = table.find(type);
-    if (found == table.end())
-      found = table.emplace(table.size() < type_names_max ? std::string(type) : "(other)", 0).first;
-    ++found->second;
-  };
-  count(counts_.types);
-  if (unknown) count(counts_.unknown_types);
-}
-
 bool Assembly::is_new(std::string_view id) {
   const bool is_new = records_.insert(hash(id, HashKind::record));
   counts_.duplicates += !is_new;
   return is_new;
-}
-
-void Assembly::emit(EventBody body) {
-  cursor_.index = ++index_;
-  last_event_ = cursor_;
-  ++counts_.events;
-  if (const auto* limits = std::get_if<event::LimitsUpdated>(&body)) state_.set_limits(*limits, time_);
-  sink_->on_event(Event{cursor_, time_, time_ms_, state_.turn, agent_, std::move(body)});
 }
 
 std::uint64_t& Assembly::counts_duplicates() { return counts_.duplicates; }

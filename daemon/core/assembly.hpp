@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,17 +17,15 @@
 #include "core/event.hpp"
 #include "core/record.hpp"
 #include "core/stream_state.hpp"
+#include "core/type_counts.hpp"
 
 namespace earshot {
-
-struct RecordCounts;
 
 class Assembly {
  public:
   static constexpr std::size_t open_calls_max = 65536;  // beyond, the oldest is forgotten without an end
   static constexpr std::size_t agents_max = 256;        // running at once; beyond, the oldest is forgotten
   static constexpr std::size_t todo_lists_max = 256;    // one per agent; beyond, further ones are not kept
-  static constexpr std::size_t type_names_max = 512;    // record types counted apart; beyond, as "(other)"
 
   struct Call {
     std::string call, tool, agent, started;
@@ -55,13 +54,24 @@ class Assembly {
   void set_dialect(std::string_view dialect) { state_.dialect = dialect; }
   void skip_lines(const event::LineSkipped& lines) { emit(lines); }
   /// Counts a record; `unknown`: the program has no rule for its type.
-  void count_type(std::string_view type, bool unknown);
+  void count_type(std::string_view type, bool unknown) { types_.add(type, unknown); }
   /// False for an id that a record of this stream had before; the record is counted as a duplicate.
   bool is_new(std::string_view id);
   /// The name of a record without an id: `@` and its line's offset; `.1` for the second record of the line.
-  const std::string& record_name() const { return record_name_; }
+  std::string record_name() const;
 
-  void emit(EventBody body);
+  /// `body`: one of the alternatives of EventBody, which is built where the event is.
+  template <class Body>
+  void emit(Body&& body) {
+    cursor_.index = ++index_;
+    last_event_ = cursor_;
+    ++counts_.events;
+    if constexpr (std::is_same_v<std::remove_cvref_t<Body>, event::LimitsUpdated>)
+      state_.set_limits(body, time_);
+    static_assert(!std::is_same_v<std::remove_cvref_t<Body>, EventBody>);
+    const Event event{cursor_, time_, time_ms_, state_.turn, agent_, EventBody(std::forward<Body>(body))};
+    sink_->on_event(event);
+  }
 
   // ---- Session
 
@@ -146,6 +156,7 @@ class Assembly {
   const std::uint64_t key_;
   const TextFilter* const filter_;
   RecordCounts& counts_;
+  TypeCounts types_;
   mutable StreamState state_;
   mutable unsigned pending_previews_ = 0;
   std::string recorded_session_;
@@ -168,7 +179,6 @@ class Assembly {
   std::uint32_t index_ = 0, records_in_line_ = 0;
   std::string_view time_, agent_;
   std::int64_t time_ms_ = 0;
-  std::string record_name_;
 };
 
 /// Reads the records of one transcript of one program, and keeps what their meaning depends on. Total:
