@@ -84,7 +84,8 @@ bool write_all(int fd, std::string_view bytes) {
 }
 
 DirectoryListing list_directory(const std::string& path, ListingSymlinks symlinks,
-                                const std::function<bool(const std::string&)>& is_wanted) {
+                                const std::function<bool(const std::string&)>& is_wanted,
+                                const std::function<void(std::string_view, const FileStat&)>& visit_all) {
   DirectoryListing listing{path, {}, {}};
   const Directory directory(path, symlinks.self ? Symlinks::follow : Symlinks::no_follow);
   if (directory.error()) {
@@ -96,14 +97,18 @@ DirectoryListing list_directory(const std::string& path, ListingSymlinks symlink
     std::string name(entry);
     const bool maybe_directory =
         type == FileType::directory || type == FileType::symlink || type == FileType::unknown;
-    if (!maybe_directory && !is_wanted(name)) return;
+    // Names that are certainly directories are listed whether they are wanted or not.
+    const bool wanted = type != FileType::directory && is_wanted(name);
+    if (!wanted && !maybe_directory && !visit_all) return;
     FileStat stat = directory.stat_entry(entry.data());
+    if (visit_all) visit_all(entry, stat);
     if (stat.ok() && stat.type == FileType::symlink && symlinks.entries) {
       const FileStat target = directory.stat_entry(entry.data(), Symlinks::follow);
       if (target.ok() && target.is_directory()) stat = target;
     }
     if (stat.is_missing()) return;  // removed since it was listed
-    if (!stat.ok() || stat.is_directory() || is_wanted(name))
+    const bool is_listed = maybe_directory && (!stat.ok() || stat.is_directory());
+    if (is_listed || wanted || (type == FileType::directory && is_wanted(name)))
       listing.entries.push_back({std::move(name), stat});
   });
   if (error) listing.stat.error = error;

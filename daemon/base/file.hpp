@@ -45,9 +45,12 @@ struct ListingSymlinks {
   bool entries = false;  // its entries may be links; the target's attributes are returned
 };
 /// Lists subdirectories and the other entries whose names `is_wanted` accepts. Unwanted entries are not
-/// examined.
-DirectoryListing list_directory(const std::string& path, ListingSymlinks symlinks,
-                                const std::function<bool(const std::string& name)>& is_wanted);
+/// examined, unless `visit_all` is set: it is called for each entry, with the attributes of the link if the
+/// entry is one. Its name is followed by a NUL.
+DirectoryListing list_directory(
+    const std::string& path, ListingSymlinks symlinks,
+    const std::function<bool(const std::string& name)>& is_wanted,
+    const std::function<void(std::string_view name, const FileStat& stat)>& visit_all = {});
 
 /// Creates the directory with mode 0700, and its parents. Returns an error for users unless the directory
 /// exists, belongs to this user and is not writable by others. Empty: it is usable.

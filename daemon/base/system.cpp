@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/bounded_calls.hpp"
@@ -30,8 +31,8 @@ FileType type_of_mode(unsigned mode) {
   return FileType::other;
 }
 
-FileType type_of_entry(const dirent& entry) {
-  switch (entry.d_type) {
+FileType type_of_entry(unsigned char type) {
+  switch (type) {
     case DT_REG:
       return FileType::regular;
     case DT_DIR:
@@ -219,7 +220,35 @@ FileStat Directory::stat_entry(const char* name, Symlinks symlinks) const {
 
 namespace {
 
-int visit_entries(int fd, const std::function<void(std::string_view, FileType)>& visit) {
+using VisitEntry = std::function<void(std::string_view name, FileType type)>;
+
+void visit_entry(const char* entry_name, unsigned char type, const VisitEntry& visit) {
+  const std::string_view name = entry_name;
+  if (name != "." && name != "..") visit(name, type_of_entry(type));
+}
+
+#ifdef __linux__
+
+/// readdir() would need a descriptor of its own, five more system calls.
+int visit_entries(int fd, bool was_listed, const VisitEntry& visit) {
+  constexpr std::size_t buffer_bytes = 32 << 10;
+  alignas(dirent64) char buffer[buffer_bytes];
+  if (was_listed && ::lseek(fd, 0, SEEK_SET) < 0) return errno;
+  for (;;) {
+    const ssize_t bytes = ::getdents64(fd, buffer, sizeof buffer);
+    if (bytes < 0) return errno;
+    if (bytes == 0) return 0;
+    for (ssize_t at = 0; at < bytes;) {
+      const auto& entry = *reinterpret_cast<const dirent64*>(buffer + at);
+      visit_entry(entry.d_name, entry.d_type, visit);
+      at += entry.d_reclen;
+    }
+  }
+}
+
+#else
+
+int visit_entries(int fd, bool, const VisitEntry& visit) {
   const int own = ::openat(fd, ".", directory_flags);  // with a position of its own
   DIR* const entries = own >= 0 ? ::fdopendir(own) : nullptr;
   if (!entries) {
@@ -227,26 +256,27 @@ int visit_entries(int fd, const std::function<void(std::string_view, FileType)>&
     if (own >= 0) ::close(own);
     return error;
   }
-  for (errno = 0; const dirent* const entry = ::readdir(entries); errno = 0) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") visit(name, type_of_entry(*entry));
-  }
+  for (errno = 0; const dirent* const entry = ::readdir(entries); errno = 0)
+    visit_entry(entry->d_name, entry->d_type, visit);
   const int error = errno;
   ::closedir(entries);
   return error;
 }
 
+#endif
+
 }  // namespace
 
 int Directory::for_each(const std::function<void(std::string_view, FileType)>& visit) const {
   const int fd = fd_.get();
+  const bool was_listed = std::exchange(is_listed_, true);
   const auto directory = bounded_directory_of(fd);
-  if (!directory) return visit_entries(fd, visit);
+  if (!directory) return visit_entries(fd, was_listed, visit);
   const auto names = std::make_shared<std::vector<std::pair<std::string, FileType>>>();
   const int error = bounded(
       directory,
-      [fd, names] {
-        return visit_entries(fd,
+      [fd, was_listed, names] {
+        return visit_entries(fd, was_listed,
                              [&](std::string_view name, FileType type) { names->emplace_back(name, type); });
       },
       ETIMEDOUT);

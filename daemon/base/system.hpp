@@ -103,6 +103,7 @@ class Directory {
   std::string path_;
   Fd fd_;
   int error_ = 0;
+  mutable bool is_listed_ = false;  // its position is no longer at the first entry
 };
 
 }  // namespace earshot

@@ -33,6 +33,10 @@ Discovery::Discovery(IoThread& disk, TimerQueue& timers, FileProblems& problems,
 
 void Discovery::start(watch::Watcher& watcher) {
   watcher_ = &watcher;
+  if (!(lister_ = watcher.lister()))
+    lister_ = [](const std::string& path, ListingSymlinks symlinks, const auto& is_wanted) {
+      return list_directory(path, symlinks, is_wanted);
+    };
   for (const Root& root : options_.roots) watch_root(root);
   disk_.soon([this] { check_scanned(); });  // there may be nothing to scan
 }
@@ -186,7 +190,8 @@ void Discovery::scan(DirectoryNode& directory) {
     return;
   }
   directory.second.scan = ++scans_;
-  watcher_->watch(directory.first);  // before the scan: everything the scan finds is being watched
+  directory.second.scan_queued = true;
+  watcher_->watch_before_listing(directory.first);  // everything the scan finds is being watched
   scan_queue_.push_back(directory.first);
   start_scans();
 }
@@ -198,8 +203,8 @@ struct Discovery::ScanTask {
   ListingSymlinks symlinks;
   std::uint64_t number;
 
-  DirectoryListing list() const {
-    return list_directory(path, symlinks, [this](const std::string& name) {
+  DirectoryListing list(const watch::DirectoryLister& lister) const {
+    return lister(path, symlinks, [this](const std::string& name) {
       return program->classify(std::string_view(path).substr(below_at), name) != FileKind::other;
     });
   }
@@ -209,7 +214,9 @@ std::vector<Discovery::ScanTask> Discovery::next_scan_tasks() {
   std::vector<ScanTask> tasks;
   for (; tasks.size() < scans_per_task && !scan_queue_.empty(); scan_queue_.pop_front()) {
     const auto at = directories_.find(scan_queue_.front());
-    if (at == directories_.end()) continue;
+    // A directory that was left and entered again is queued twice. It is listed once: what the watcher
+    // records in a listing must be applied.
+    if (at == directories_.end() || !std::exchange(at->second.scan_queued, false)) continue;
     const DirectoryState& state = at->second;
     // Links are followed in the transcript directory only: a project may be a link, nothing below it.
     tasks.push_back({at->first,
@@ -226,10 +233,10 @@ void Discovery::start_scans() {
     std::vector<ScanTask> batch = next_scan_tasks();
     if (batch.empty()) break;
     ++tasks_;
-    auto work = [batch = std::move(batch)] {
+    auto work = [batch = std::move(batch), lister = lister_] {
       Scans scans;
       scans.reserve(batch.size());
-      for (const ScanTask& task : batch) scans.emplace_back(task.list(), task.number);
+      for (const ScanTask& task : batch) scans.emplace_back(task.list(lister), task.number);
       return scans;
     };
     disk_.run(std::move(work), [this](const Scans& scans) {

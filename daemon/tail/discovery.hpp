@@ -29,7 +29,7 @@ class Discovery {
   static constexpr std::size_t scans_per_task = 64;  // directories listed in one task of the disk thread
   static constexpr std::size_t files_max = 1 << 20;  // more are not followed; reported as a problem
   static constexpr std::size_t directories_max = 1 << 18;  // likewise
-  static constexpr std::size_t tasks_max = 2;              // at a time
+  static constexpr std::size_t tasks_max = 4;              // at a time
 
   /// A known transcript. Small while it is cold: there may be a hundred thousand of them.
   struct File {
@@ -43,7 +43,7 @@ class Discovery {
     std::uint8_t transcript_directory = 0;  // index into the program's transcript_directories()
     std::uint16_t depth = 0;                // 0: the transcript directory itself
     std::uint64_t scan = 0;                 // number of the scan in progress; 0: none
-    bool scan_again = false, retry_scheduled = false;
+    bool scan_queued = false, scan_again = false, retry_scheduled = false;
     std::uint64_t device = 0, inode = 0;
     std::chrono::milliseconds retry_delay{0};
     std::map<std::string, File, std::less<>> files;         // by stem
@@ -130,6 +130,7 @@ class Discovery {
   const Options& options_;
   Observer& observer_;
   watch::Watcher* watcher_ = nullptr;
+  watch::DirectoryLister lister_;
 
   Directories directories_;
   std::map<FileId, std::string> entered_;   // directories: detects loops of links

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/file.hpp"
 #include "base/system.hpp"
 
 namespace earshot::watch {
@@ -43,6 +44,9 @@ class DirectorySnapshot {
   /// Records the present content. A known directory is recorded again: the caller scans it next, and a name
   /// that this scan finds must be known here when it disappears.
   void add(const std::string& directory);
+  /// The same, with the caller's listing.
+  DirectoryListing list_and_add(const std::string& directory, ListingSymlinks symlinks,
+                                const std::function<bool(const std::string&)>& is_wanted);
   /// Forgets the directory and everything below it. If the directory exists after all, with the same inode,
   /// the next sweep reports it in its parent.
   void remove(const std::string& directory);
@@ -63,6 +67,8 @@ class DirectorySnapshot {
     std::string_view name(const Entry& entry) const {
       return std::string_view(names).substr(entry.name_at, entry.name_bytes);
     }
+    void add(std::string_view name, const FileStat& stat);
+    void sort();
     void mark_missing(std::string_view name);
   };
   using Directories = std::map<std::string, Content, std::less<>>;
@@ -80,6 +86,20 @@ class DirectorySnapshot {
 
 void DirectorySnapshot::add(const std::string& path) {
   list(Directory(path, Symlinks::follow), directories_[path]);
+}
+
+DirectoryListing DirectorySnapshot::list_and_add(const std::string& path, ListingSymlinks symlinks,
+                                                 const std::function<bool(const std::string&)>& is_wanted) {
+  Content content;
+  content.listed_ns = wall_now().count();
+  DirectoryListing listing =
+      list_directory(path, symlinks, is_wanted,
+                     [&](std::string_view name, const FileStat& stat) { content.add(name, stat); });
+  content.modified_ns = listing.stat.modified_ns;
+  content.exists = listing.stat.ok();
+  content.sort();
+  directories_[path] = std::move(content);
+  return listing;
 }
 
 void DirectorySnapshot::remove(const std::string& path) {
@@ -107,19 +127,25 @@ bool DirectorySnapshot::list(const Directory& directory, Content& content) {
   const FileStat stat = directory.stat();
   if (!stat.ok()) return false;
   content.modified_ns = stat.modified_ns;
-  const int error = directory.for_each([&](std::string_view name, FileType) {
-    content.entries.push_back({signature(directory.stat_entry(name.data())),
-                               static_cast<std::uint32_t>(content.names.size()),
-                               static_cast<std::uint32_t>(name.size())});
-    content.names += name;
-    content.names += '\0';
-  });
+  const int error = directory.for_each(
+      [&](std::string_view name, FileType) { content.add(name, directory.stat_entry(name.data())); });
   content.exists = error == 0;
-  content.names.shrink_to_fit();
-  content.entries.shrink_to_fit();
-  std::sort(content.entries.begin(), content.entries.end(),
-            [&](const Entry& a, const Entry& b) { return content.name(a) < content.name(b); });
+  content.sort();
   return content.exists;
+}
+
+void DirectorySnapshot::Content::add(std::string_view name, const FileStat& stat) {
+  entries.push_back(
+      {signature(stat), static_cast<std::uint32_t>(names.size()), static_cast<std::uint32_t>(name.size())});
+  names += name;
+  names += '\0';
+}
+
+void DirectorySnapshot::Content::sort() {
+  names.shrink_to_fit();
+  entries.shrink_to_fit();
+  std::sort(entries.begin(), entries.end(),
+            [this](const Entry& a, const Entry& b) { return name(a) < name(b); });
 }
 
 void DirectorySnapshot::compare(const std::string& path, const Content& before, const Content& after,
@@ -209,8 +235,19 @@ Sweep::Sweep(asio::io_context& io, asio::any_io_executor disk, ChangeCallback on
 Sweep::~Sweep() = default;
 
 void Sweep::watch(const std::string& directory) {
-  has_directories_ = true;
   asio::post(disk_, [snapshot = snapshot_, directory] { snapshot->add(directory); });
+  watch_before_listing(directory);
+}
+
+DirectoryLister Sweep::lister() const {
+  return [snapshot = snapshot_](const std::string& path, ListingSymlinks symlinks,
+                                const std::function<bool(const std::string&)>& is_wanted) {
+    return snapshot->list_and_add(path, symlinks, is_wanted);
+  };
+}
+
+void Sweep::watch_before_listing(const std::string&) {
+  has_directories_ = true;
   // Notifications may have become unreliable with this directory: do not wait for the slow interval then.
   if (waits_slow_ && is_alone_ && is_alone_()) {
     waits_slow_ = pass_scheduled_ = false;

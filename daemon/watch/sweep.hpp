@@ -41,6 +41,9 @@ class Sweep final : public Watcher {
   /// watch() first, then scan.
   void watch(const std::string& directory) override;
   void unwatch(const std::string& directory) override;
+  void watch_before_listing(const std::string& directory) override;
+  /// Records what it lists.
+  DirectoryLister lister() const override;
 
   /// Checks this path at the hot interval for a while.
   void mark_hot(const std::string& path);

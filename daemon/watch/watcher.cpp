@@ -16,7 +16,11 @@ class WatchMux::Client final : public Watcher {
   Client(WatchMux& mux, std::size_t number, std::vector<std::string> prefixes, ChangeCallback on_change)
       : mux_(mux), number_(number), prefixes_(std::move(prefixes)), on_change_(std::move(on_change)) {}
 
-  void watch(const std::string& directory) override { mux_.watch(number_, directory); }
+  void watch(const std::string& directory) override { mux_.watch(number_, directory, &Watcher::watch); }
+  void watch_before_listing(const std::string& directory) override {
+    mux_.watch(number_, directory, &Watcher::watch_before_listing);
+  }
+  DirectoryLister lister() const override { return mux_.lister(); }
   void unwatch(const std::string& directory) override { mux_.unwatch(number_, directory); }
   std::string problem() const override { return mux_.problem(); }
 
@@ -62,10 +66,21 @@ std::string WatchMux::problem() const {
   return all;
 }
 
-void WatchMux::watch(std::size_t client, const std::string& directory) {
+void WatchMux::watch(std::size_t client, const std::string& directory,
+                     void (Watcher::*how)(const std::string&)) {
   watched_[directory] |= std::uint32_t{1} << client;
   // Watch again even if the path is known: it may name a different directory now.
-  for (Watcher* backend : backends_) backend->watch(directory);
+  for (Watcher* backend : backends_) (backend->*how)(directory);
+}
+
+DirectoryLister WatchMux::lister() const {
+  DirectoryLister only;
+  for (const Watcher* backend : backends_)
+    if (DirectoryLister lister = backend->lister()) {
+      assert(!only);
+      only = std::move(lister);
+    }
+  return only;
 }
 
 void WatchMux::unwatch(std::size_t client, const std::string& directory) {

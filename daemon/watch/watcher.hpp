@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.hpp"
+
 namespace earshot::watch {
 
 struct ChangeHint {
@@ -25,6 +27,11 @@ struct ChangeHint {
 
 using ChangeCallback = std::function<void(const ChangeHint&)>;
 
+/// list_directory(), to be called on the disk thread.
+using DirectoryLister =
+    std::function<DirectoryListing(const std::string& path, ListingSymlinks symlinks,
+                                   const std::function<bool(const std::string& name)>& is_wanted)>;
+
 /// A watch backend (inotify, the sweep) or one client's handle of a WatchMux.
 class Watcher {
  public:
@@ -34,6 +41,11 @@ class Watcher {
   virtual void watch(const std::string& directory) = 0;
   /// Stops hints for this directory and everything below it.
   virtual void unwatch(const std::string& directory) = 0;
+  /// Like watch(), for a caller that lists the directory with lister() afterwards, and uses that listing.
+  virtual void watch_before_listing(const std::string& directory) { watch(directory); }
+  /// Lists for the caller what a backend needs to list too, so that each directory is read once. Empty: it
+  /// needs nothing.
+  virtual DirectoryLister lister() const { return {}; }
   /// For users: what is not watched, and why. Empty: no problem.
   virtual std::string problem() const { return {}; }
 };
@@ -68,7 +80,8 @@ class WatchMux {
 
  private:
   class Client;
-  void watch(std::size_t client, const std::string& directory);
+  void watch(std::size_t client, const std::string& directory, void (Watcher::*how)(const std::string&));
+  DirectoryLister lister() const;
   void unwatch(std::size_t client, const std::string& directory);
 
   std::vector<Watcher*> backends_;

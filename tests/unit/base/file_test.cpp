@@ -152,6 +152,42 @@ TEST_CASE("a listing has the directories and the wanted names") {
   CHECK(list_directory(home / "none", {}, is_wanted).stat.is_missing());
 }
 
+TEST_CASE("a listing can visit every entry, with the attributes of links themselves") {
+  const TemporaryDirectory home;
+  fs::create_directory(home / "directory");
+  home.write("a.jsonl", "1");
+  home.write("other", "12");
+  fs::create_symlink(home / "directory", home / "link");
+  std::map<std::string, FileStat> visited;
+  const DirectoryListing listing = list_directory(
+      home.path(), {.self = false, .entries = true},
+      [](const std::string& name) { return name == "a.jsonl"; },
+      [&](std::string_view name, const FileStat& stat) {
+        CHECK(name.data()[name.size()] == '\0');
+        CHECK(visited.emplace(name, stat).second);
+      });
+  CHECK(names(listing) == std::vector<std::string>{"a.jsonl", "directory", "link"});
+  REQUIRE(visited.size() == 4);
+  CHECK(visited["a.jsonl"].size == 1);
+  CHECK(visited["directory"].is_directory());
+  CHECK(visited["link"].type == FileType::symlink);
+  CHECK(visited["other"].size == 2);
+}
+
+TEST_CASE("a long directory is listed completely, each time") {
+  const TemporaryDirectory home;
+  const std::size_t count = 400;
+  const std::string padding(200, 'x');
+  for (std::size_t n = 0; n < count; ++n) home.write(std::to_string(n) + padding, "");
+  const Directory directory(home.path());
+  for (int round = 0; round < 2; ++round) {
+    std::set<std::string, std::less<>> seen;
+    CHECK(directory.for_each([&](std::string_view name, FileType) { CHECK(seen.emplace(name).second); }) ==
+          0);
+    CHECK(seen.size() == count);
+  }
+}
+
 TEST_CASE("an open directory is listed again, also after it was renamed") {
   const TemporaryDirectory home;
   fs::create_directory(home / "a");

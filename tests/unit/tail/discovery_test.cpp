@@ -1,6 +1,7 @@
 // Which files are found, in any order of directories and notifications, and the names of their streams.
 #include <catch2/catch.hpp>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "unit/tail/tail_fixture.hpp"
@@ -265,6 +266,37 @@ TEST_CASE("a directory is watched before it is scanned: a file created in betwee
   silent.mux.notify({ChangeHint::Where::path, silent.root / "projects/a"});
   for (const char* each : {"a/born", "a/b/born", "a/b/c/born"})
     silent.fixture.same("r/" + std::string(each), silent.root / ("projects/" + std::string(each) + ".jsonl"));
+}
+
+TEST_CASE("each directory is listed once, by the watcher if it wants to") {
+  struct Listing final : watch::Watcher {
+    std::map<std::string, int> counts;  // written on the disk thread, read after it is idle
+    std::set<std::string> watched;
+    void watch(const std::string&) override {}
+    void unwatch(const std::string&) override {}
+    void watch_before_listing(const std::string& directory) override { watched.insert(directory); }
+    watch::DirectoryLister lister() const override {
+      return [this](const std::string& path, ListingSymlinks symlinks, const auto& is_wanted) {
+        ++const_cast<Listing*>(this)->counts[path];
+        return list_directory(path, symlinks, is_wanted);
+      };
+    }
+  } watcher;
+  TemporaryDirectory root;
+  std::map<std::string, int> once{{root / "projects", 1}};
+  for (int n = 0; n < 200; ++n) {  // more than one task of the disk thread
+    const std::string directory = root / ("projects/p" + std::to_string(n));
+    fs::create_directories(directory);
+    append(directory + "/s.jsonl", prompt(n));
+    once[directory] = 1;
+  }
+  watch::WatchMux mux;
+  mux.add_backend(watcher);
+  TailFixture fixture(TailFixture::options(root.path()), mux);
+  fixture.start();
+  REQUIRE(fixture.tail->counters().known_files == 200);
+  REQUIRE(watcher.counts == once);
+  for (const auto& [directory, count] : once) REQUIRE(watcher.watched.contains(directory));
 }
 
 TEST_CASE("new directories are watched, and removed ones are not watched any more") {

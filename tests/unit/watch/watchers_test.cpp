@@ -129,6 +129,50 @@ TEST_CASE("the sweep reports an unwatched directory that exists unchanged") {
   REQUIRE_FALSE(bench.hints.contains(dir / "b"));
 }
 
+TEST_CASE("the sweep compares with the listing that it made for a client") {
+  const Mode mode = GENERATE(Mode::sweep, Mode::both);
+  TemporaryDirectory dir;
+  fs::create_directory(dir / "d");
+  for (const char* each : {"d/grows", "d/removed", "d/stays"}) append(dir / each, "x");
+  Bench bench(mode);
+  Watcher& client = bench.client(dir.path());
+  client.watch_before_listing(dir / "d");
+  std::set<std::string> listed;
+  asio::post(bench.disk, [&, lister = client.lister()] {
+    for (const DirectoryEntry& entry :
+         lister(dir / "d", {}, [](const std::string& name) { return name != "removed"; }).entries)
+      listed.insert(entry.name);
+    // Before any pass of the sweep: it must know what the client saw.
+    append(dir / "d/grows", "y");
+    append(dir / "d/new", "x");
+    fs::remove(dir / "d/removed");
+  });
+  bench.until([&] { return bench.hints.contains(dir / "d/grows") && bench.hints.contains(dir / "d/new"); });
+  bench.until([&] { return bench.hints.contains(dir / "d/removed"); });
+  REQUIRE_FALSE(bench.hints.contains(dir / "d/stays"));
+  REQUIRE(listed == std::set<std::string>{"grows", "stays"});
+  bench.hints.clear();
+  fs::remove_all(dir / "d");
+  fs::create_directory(dir / "d");
+  client.unwatch(dir / "d");
+  client.watch_before_listing(dir / "d");
+  asio::post(bench.disk, [&, lister = client.lister()] {
+    REQUIRE(lister(dir / "d", {}, [](const std::string&) { return true; }).entries.empty());
+    append(dir / "d/again", "x");
+  });
+  bench.expect(dir / "d/again");
+}
+
+TEST_CASE("inotify alone needs no listing") {
+  TemporaryDirectory dir;
+  Bench bench(Mode::inotify);
+  Watcher& client = bench.client(dir.path());
+  REQUIRE_FALSE(client.lister());
+  client.watch_before_listing(dir.path());
+  append(dir / "file", "x");
+  bench.expect(dir / "file");
+}
+
 TEST_CASE("a directory that was deleted and created again is reported once it is watched again") {
   const Mode mode = GENERATE(Mode::inotify, Mode::sweep, Mode::both);
   TemporaryDirectory dir;
