@@ -11,6 +11,7 @@ namespace earshot::search {
 namespace {
 
 constexpr int busy_ms_max = 5000;  // waits for the other connection's transaction
+constexpr int busy_step_ms = 10;
 
 /// A file that ends early is the only extended code that matters.
 int primary(int code) { return code == SQLITE_IOERR_SHORT_READ ? code : code & 0xFF; }
@@ -93,7 +94,22 @@ Database::~Database() {
   sqlite3_close(db_);
 }
 
-void Database::set_busy_timeout() { sqlite3_busy_timeout(db_, busy_ms_max); }
+/// As sqlite3_busy_timeout(), which an interrupt does not end.
+void Database::set_busy_timeout() {
+  sqlite3_busy_handler(
+      db_,
+      [](void* of, int waits) {
+        if (static_cast<const Database*>(of)->interrupted_ || waits >= busy_ms_max / busy_step_ms) return 0;
+        sqlite3_sleep(busy_step_ms);
+        return 1;
+      },
+      this);
+}
+
+void Database::interrupt() {
+  interrupted_ = true;
+  sqlite3_interrupt(db_);
+}
 
 void Database::run(const std::string& sql) {
   const int result = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);

@@ -1,5 +1,6 @@
 // SQLite as values: a connection and its statements. One thread uses a connection at a time.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -82,6 +83,8 @@ class Database {
   Database& operator=(const Database&) = delete;
 
   void set_busy_timeout();  // the default one
+  /// From any thread: what runs, and anything later that would wait for another connection, fails.
+  void interrupt();
   void run(const std::string& sql);
   /// Prepared once; valid as long as the connection. Not for use while it is being stepped elsewhere.
   Statement& statement(std::string_view sql);
@@ -90,6 +93,7 @@ class Database {
 
  private:
   sqlite3* db_ = nullptr;
+  std::atomic<bool> interrupted_ = false;
   std::map<std::string, std::unique_ptr<Statement>, std::less<>> statements_;
 };
 

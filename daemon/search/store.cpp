@@ -305,7 +305,7 @@ bool Store::is_in_place() const {
 }
 
 void Store::interrupt() {
-  if (db_) sqlite3_interrupt(db_->handle());
+  if (db_) db_->interrupt();
 }
 
 }  // namespace earshot::search

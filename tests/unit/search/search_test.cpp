@@ -2,6 +2,8 @@
 #include "search/search.hpp"
 
 #include <catch2/catch.hpp>
+#include <condition_variable>
+#include <mutex>
 
 #include "unit/support/fake_filter.hpp"
 #include "unit/support/temporary_directory.hpp"
@@ -79,4 +81,27 @@ TEST_CASE("before the start and after the end a query is refused, and none is le
   fixture.ask("a", 3);
   fixture.until_answered();
   CHECK(fixture.count("a", 503, "not available") == 3);
+}
+
+TEST_CASE("clients alternate, in the order of each one's queries") {
+  std::mutex mutex;
+  std::condition_variable wake;
+  bool all_queued = false;
+  std::string order;
+  const TemporaryDirectory state;
+  search::QueryThread thread(state / "none", "h", ModelTable::built_in());
+  const auto ask = [&](const std::string& client) {
+    thread.run({.text = "word", .client = client}, {}, [&, client](const serve::HttpResponse&, auto) {
+      std::unique_lock lock(mutex);
+      order += client;
+      wake.notify_all();
+      wake.wait(lock, [&] { return all_queued; });  // the first one holds the others back
+    });
+  };
+  for (const char* client : {"a", "a", "a", "a", "b", "c", "b"}) ask(client);
+  std::unique_lock lock(mutex);
+  all_queued = true;
+  wake.notify_all();
+  REQUIRE(wake.wait_for(lock, std::chrono::minutes(2), [&] { return order.size() == 7; }));
+  CHECK(order == "abacaba");
 }
