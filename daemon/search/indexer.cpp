@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <new>
-#include <set>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -33,6 +32,20 @@ std::string stamp_of(const FileStat& stat) {
 
 }  // namespace
 
+void StreamList::add(std::string_view name, std::int64_t modified_ms) {
+  entries_.push_back({modified_ms, names_.size(), name.size()});
+  names_ += name;
+}
+
+void StreamList::sort() {
+  std::sort(entries_.begin(), entries_.end(),
+            [](const Entry& a, const Entry& b) { return a.modified_ms < b.modified_ms; });
+}
+
+std::string_view StreamList::name(std::size_t n) const {
+  return std::string_view(names_).substr(entries_[n].name_at, entries_[n].name_bytes);
+}
+
 /// A transcript that is read by this thread.
 struct Indexer::Fold {
   Fold(const IndexJob& job, const TextFilter& filter)
@@ -52,7 +65,7 @@ struct Indexer::Work {
   bool is_corrupt = false, is_live = false;
   std::string name;
   IndexJob job;
-  std::vector<ListedStream> listed;
+  std::shared_ptr<StreamList> listed;  // of the indexer's thread, until jobs are requested
 };
 
 Indexer::Indexer(IndexerOptions options, Callbacks callbacks)
@@ -74,9 +87,11 @@ void Indexer::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Indexer::scan(std::vector<ListedStream> streams) {
+void Indexer::scan(StreamList streams) {
+  auto listed = std::make_shared<StreamList>(std::move(streams));
   const std::lock_guard lock(mutex_);
-  listed_ = std::move(streams);
+  listed_ = std::move(listed);
+  listed_left_ = listed_->size();
   listed_pending_ = scanning_ = true;
   jobs_requested_ = false;
   jobs_.clear();
@@ -116,7 +131,7 @@ void Indexer::check_file(bool is_corrupt) {
 Indexer::State Indexer::state() const {
   const std::lock_guard lock(mutex_);
   State state = state_;
-  state.waiting += listed_.size() + sorting_ + jobs_.size() + changed_.size();
+  state.waiting += listed_left_ + jobs_.size() + changed_.size();
   return state;
 }
 
@@ -215,12 +230,11 @@ void Indexer::fail(const DatabaseError& error) {
 
 /// Requests the jobs of the next listed streams before the last ones are done.
 void Indexer::request_jobs(std::unique_lock<std::mutex>& lock) {
-  if (listed_.empty() || jobs_requested_ || jobs_.size() > jobs_per_request / 2) return;
+  if (listed_left_ == 0 || jobs_requested_ || jobs_.size() > jobs_per_request / 2) return;
   std::vector<std::string> names;
-  while (!listed_.empty() && names.size() < jobs_per_request) {
-    names.push_back(std::move(listed_.back().name));
-    listed_.pop_back();
-  }
+  while (listed_left_ > 0 && names.size() < jobs_per_request)
+    names.emplace_back(listed_->name(--listed_left_));
+  if (listed_left_ == 0) listed_.reset();
   jobs_requested_ = true;
   lock.unlock();
   callbacks_.need_jobs(std::move(names));
@@ -250,8 +264,7 @@ Indexer::Work Indexer::take_work(std::unique_lock<std::mutex>& lock) {
       changed_.erase(changed_.begin());
     } else if (std::exchange(listed_pending_, false)) {
       work.what = Work::What::listed;
-      sorting_ = listed_.size();
-      work.listed = std::exchange(listed_, {});
+      work.listed = listed_;
     } else if (!jobs_.empty()) {
       work.what = Work::What::job;
       work.job = std::move(jobs_.front());
@@ -285,12 +298,14 @@ bool Indexer::do_work(Work& work) {
       return true;
     case Work::What::finish: {
       store_->checkpoint();
+      release_memory();
       const std::lock_guard lock(mutex_);
       state_.building = scanning_;
       break;
     }
     case Work::What::listed:
-      sort_listed(std::move(work.listed));
+      work.listed->sort();
+      remove_unlisted(*work.listed);
       break;
     case Work::What::dropped:
       flush();
@@ -319,22 +334,20 @@ bool Indexer::has_dropped() const {
   return !dropped_.empty();
 }
 
-/// Not under the mutex, which the event loop takes as well: there may be 100,000 of them.
-void Indexer::sort_listed(std::vector<ListedStream> listed) {
-  std::sort(listed.begin(), listed.end(),
-            [](const auto& a, const auto& b) { return a.modified_ms < b.modified_ms; });
-  remove_unlisted(listed);
-  const std::lock_guard lock(mutex_);
-  sorting_ = 0;
-  if (!listed_pending_) listed_ = std::move(listed);  // else there is a newer list
+/// The first pass needs more than the changes that follow.
+void Indexer::release_memory() {
+  batch_.shrink_to_fit();  // empty
+  store_->release_memory();
 }
 
-void Indexer::remove_unlisted(const std::vector<ListedStream>& listed) {
-  std::set<std::string_view> names;
-  for (const ListedStream& each : listed) names.insert(each.name);
+void Indexer::remove_unlisted(const StreamList& listed) {
+  std::vector<std::string_view> names;
+  names.reserve(listed.size());
+  for (std::size_t n = 0; n < listed.size(); ++n) names.push_back(listed.name(n));
+  std::sort(names.begin(), names.end());
   flush();
   for (const std::string& name : store_->names())
-    if (!names.contains(name)) store_->remove(name);
+    if (!std::binary_search(names.begin(), names.end(), std::string_view(name))) store_->remove(name);
 }
 
 void Indexer::index(const IndexJob& job, bool is_live) {

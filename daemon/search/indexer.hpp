@@ -17,6 +17,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -36,10 +37,23 @@ struct IndexJob {
   std::string agent, directory;    // by the path; empty: none, or the records name it
 };
 
-/// A stream of the first pass.
-struct ListedStream {
-  std::string name;
-  std::int64_t modified_ms = 0;
+/// The streams of the first pass. Their names are in one block, which returns to the system as a whole: there
+/// may be a hundred thousand of them.
+class StreamList {
+ public:
+  void add(std::string_view name, std::int64_t modified_ms);
+  /// The newest last.
+  void sort();
+  std::size_t size() const { return entries_.size(); }
+  std::string_view name(std::size_t n) const;
+
+ private:
+  struct Entry {
+    std::int64_t modified_ms;
+    std::size_t name_at, name_bytes;
+  };
+  std::string names_;
+  std::vector<Entry> entries_;
 };
 
 struct IndexerOptions {
@@ -80,7 +94,7 @@ class Indexer {
   void stop();
 
   /// All streams: those that are indexed and not listed are removed.
-  void scan(std::vector<ListedStream> streams);
+  void scan(StreamList streams);
   void add_jobs(std::vector<IndexJob> jobs);
   /// The stream grew, or is new.
   void changed(IndexJob job);
@@ -109,8 +123,8 @@ class Indexer {
   void request_jobs(std::unique_lock<std::mutex>& lock);
   Work take_work(std::unique_lock<std::mutex>& lock);
   bool do_work(Work& work);
-  void sort_listed(std::vector<ListedStream> listed);
-  void remove_unlisted(const std::vector<ListedStream>& listed);
+  void remove_unlisted(const StreamList& listed);
+  void release_memory();
   void index(const IndexJob& job, bool is_live);
   bool read_to(Fold& fold, std::uint64_t end, const IndexJob& job, StreamRow& row);
   void collect(Fold& fold, const IndexJob& job, StreamRow& row);
@@ -129,8 +143,8 @@ class Indexer {
   std::condition_variable wake_;
   bool stopped_ = false, check_pending_ = false, corrupt_pending_ = false;
   bool scanning_ = false, listed_pending_ = false;
-  std::vector<ListedStream> listed_;  // newest last: taken from the back, once they are sorted
-  std::size_t sorting_ = 0;           // of listed_, which the indexer's thread has taken out meanwhile
+  std::shared_ptr<StreamList> listed_;  // null: all are taken
+  std::size_t listed_left_ = 0;         // the newest are taken first
   bool jobs_requested_ = false;
   std::deque<IndexJob> jobs_;  // of listed streams
   std::map<std::string, IndexJob> changed_;

@@ -106,10 +106,8 @@ void Search::post(std::function<void()> task) {
 
 void Search::list_all() {
   if (!tail_) return;
-  std::vector<ListedStream> listed;
-  tail_->for_each([&](const tail::Stream& stream) {
-    listed.push_back({stream.name(), stream.modified_ms()});
-  });
+  StreamList listed;
+  tail_->for_each([&](const tail::Stream& stream) { listed.add(stream.name(), stream.modified_ms()); });
   indexer_.scan(std::move(listed));
 }
 

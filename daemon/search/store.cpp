@@ -294,6 +294,8 @@ void Store::checkpoint() {
   db_->set_busy_timeout();
 }
 
+void Store::release_memory() { sqlite3_db_release_memory(db_->handle()); }
+
 std::uint64_t Store::bytes() {
   const std::int64_t pages = db_->number("PRAGMA page_count") - db_->number("PRAGMA freelist_count");
   return static_cast<std::uint64_t>(pages * db_->number("PRAGMA page_size"));

@@ -70,6 +70,8 @@ class Store {
 
   /// Moves the log into the file, and frees it if no query is running.
   void checkpoint();
+  /// Frees cached pages.
+  void release_memory();
   std::uint64_t documents() const { return documents_; }
   std::uint64_t bytes();  // of the file's used pages
   /// False: the file was deleted or replaced.

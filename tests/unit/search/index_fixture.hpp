@@ -119,10 +119,10 @@ class IndexFixture {
   std::unique_ptr<search::Indexer> indexer;
 
  private:
-  std::vector<search::ListedStream> listed() {
+  search::StreamList listed() {
     const std::lock_guard lock(mutex_);
-    std::vector<search::ListedStream> all;
-    for (const std::string& name : names_) all.push_back({"r/p/" + name, 0});
+    search::StreamList all;
+    for (const std::string& name : names_) all.add("r/p/" + name, 0);
     return all;
   }
 

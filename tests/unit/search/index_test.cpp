@@ -43,6 +43,19 @@ std::size_t count_of(const std::string& text, std::string_view part) {
 
 }  // namespace
 
+TEST_CASE("a list of streams is sorted by time, the newest last") {
+  search::StreamList list;
+  CHECK(list.size() == 0);
+  list.add("r/p/new", 3);
+  list.add("", 1);
+  list.add("r/p/middle", 2);
+  list.sort();
+  REQUIRE(list.size() == 3);
+  CHECK(list.name(0) == "");
+  CHECK(list.name(1) == "r/p/middle");
+  CHECK(list.name(2) == "r/p/new");
+}
+
 TEST_CASE("prompts, answers, tool inputs and titles are found, outputs are not") {
   IndexFixture index;
   index.write("s", turns(1, 3));
