@@ -17,10 +17,11 @@ struct TokenKind {
   std::string_view name;
   std::uint64_t Usage::*count;
 };
-constexpr TokenKind token_kinds[] = {{"input", &Usage::input},
-                                     {"output", &Usage::output},
-                                     {"cache_read", &Usage::cache_read},
-                                     {"cache_write", &Usage::cache_write}};
+constexpr std::array<TokenKind, SessionMetrics::token_kinds_count> token_kinds = {
+    {{"input", &Usage::input},
+     {"output", &Usage::output},
+     {"cache_read", &Usage::cache_read},
+     {"cache_write", &Usage::cache_write}}};
 
 bool is_name(std::string_view text) {
   constexpr std::size_t bytes_max = 64;
@@ -77,7 +78,7 @@ void SessionMetrics::on_added(Session& session, Member& member, const ModelTable
 
 void SessionMetrics::on_event(Session& session, Member* member, const EventBody& body,
                               std::string_view host) {
-  ++events_[std::string(type_name(body))];
+  ++events_[body.index()];
   if (const auto* finished = std::get_if<event::ToolFinished>(&body))
     ++tools_[{label(programs_, session.program, programs_max),
               label(outcomes_, finished->outcome, values_max), ""}];
@@ -90,17 +91,24 @@ void SessionMetrics::on_event(Session& session, Member* member, const EventBody&
 
 void SessionMetrics::count_tokens(Session& session, Member& member, const event::UsageUpdated& used,
                                   std::string_view host) {
-  const StreamState* state = state_of(member.stream);
-  if (!state) return;
+  const Transcript* transcript = member.stream ? member.stream->transcript() : nullptr;
+  if (!transcript) return;
   session.usage_grew = true;
-  const std::string program = label(programs_, session.program, programs_max);
-  const std::string model = label(models_, used.model.empty() ? state->model : used.model, models_max);
-  const std::string of_host = label(hosts_, host, hosts_max);
-  for (const TokenKind& kind : token_kinds) {
-    const std::uint64_t tokens = used.total.*kind.count;
-    std::uint64_t& counted = member.counted.total.*kind.count;  // grows only: a new history adds nothing
+  // The event waits to be sent: state() redacts texts, and labels are compared with many.
+  const std::string_view model = used.model.empty() ? transcript->state().model : used.model;
+  TokenCounters& counters = last_tokens_;
+  if (counters.model != model || counters.program != session.program || counters.host != host)
+    counters = {std::string(host), session.program, std::string(model), {}};
+  for (std::size_t n = 0; n < token_kinds.size(); ++n) {
+    const std::uint64_t tokens = used.total.*token_kinds[n].count;
+    std::uint64_t& counted =
+        member.counted.total.*token_kinds[n].count;  // grows only: a new history adds nothing
     if (tokens <= counted) continue;
-    tokens_[{of_host, {program, model, std::string(kind.name)}}] += tokens - std::exchange(counted, tokens);
+    if (!counters.counts[n])
+      counters.counts[n] = &tokens_[{label(hosts_, host, hosts_max),
+                                     {label(programs_, session.program, programs_max),
+                                      label(models_, model, models_max), std::string(token_kinds[n].name)}}];
+    *counters.counts[n] += tokens - std::exchange(counted, tokens);
   }
 }
 
@@ -148,7 +156,8 @@ void SessionMetrics::on_status(Session& session, const status::Status& next, Clo
 
 void SessionMetrics::fill_counters(MetricsPage& page) const {
   page.family("earshot_events_total", "Events since the start, by type.");
-  for (const auto& [type, count] : events_) page.sample(count, {{"type", type}});
+  for (std::size_t type = 0; type < events_.size(); ++type)
+    if (events_[type] > 0) page.sample(events_[type], {{"type", event_type_names()[type]}});
   const auto add = [&](std::string_view name, std::string_view help, const auto& counts,
                        std::string_view second, std::string_view third) {
     page.family(name, help);

@@ -1,5 +1,6 @@
 // What happens in the sessions, counted since the start, and their present numbers, for /metrics.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <variant>
 
 #include "base/clock.hpp"
 #include "core/event.hpp"
@@ -26,6 +28,7 @@ class SessionMetrics {
   static constexpr std::size_t hosts_max = 64;             // of a hub, with their own tokens, cost and limits
   static constexpr std::size_t waits_max = 256;            // hosts, programs and reasons with a present wait
   static constexpr std::string_view other = "(other)";
+  static constexpr std::size_t token_kinds_count = 4;
 
   /// The stream was read: what it has used so far is not counted.
   static void on_added(Session& session, Member& member, const ModelTable& models);
@@ -44,6 +47,11 @@ class SessionMetrics {
   using Labels = std::tuple<std::string, std::string, std::string>;  // unused ones are empty
   using ByHost = std::pair<std::string, Labels>;                     // the host is empty unless at a hub
   using Names = std::set<std::string, std::less<>>;
+  /// Usage of one model on one host.
+  struct TokenCounters {
+    std::string host, program, model;                           // not their labels
+    std::array<std::uint64_t*, token_kinds_count> counts = {};  // in tokens_; null: none yet
+  };
 
   static std::string label(Names& known, std::string_view value, std::size_t values_max);
   void count_tokens(Session& session, Member& member, const event::UsageUpdated& used, std::string_view host);
@@ -55,8 +63,9 @@ class SessionMetrics {
                           const std::function<bool(const Session&)>& is_live);
 
   Names programs_, models_, outcomes_, reasons_, hosts_;
-  std::map<std::string, std::uint64_t, std::less<>> events_;
+  std::array<std::uint64_t, std::variant_size_v<EventBody>> events_ = {};  // by type
   std::map<ByHost, std::uint64_t> tokens_;
+  TokenCounters last_tokens_;  // most usage is of the same model as the last one
   std::map<ByHost, double> costs_;
   std::map<Labels, std::uint64_t> tools_, turns_, waits_;
   std::map<Labels, double> wait_seconds_;

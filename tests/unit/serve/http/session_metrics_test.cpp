@@ -61,6 +61,33 @@ TEST_CASE("tokens are counted by model and kind, those of the history are not") 
   CHECK(std::stod(fixture.value(sample)) == 2 * once);
 }
 
+TEST_CASE("tokens of models and sessions that alternate are counted by model") {
+  MetricsFixture fixture;
+  FakeStream& first = fixture.stream("s1");
+  FakeStream& second = fixture.stream("s2");
+  const auto write = [&](FakeStream& stream, int n, const std::string& model) {
+    std::string line = answer(n, "x");
+    line.replace(line.find("opus"), 4, model);
+    stream.write(line, &fixture.server);
+    fixture.server.on_batch_end();
+  };
+  const auto tokens = [&](const std::string& model, const std::string& kind) {
+    return fixture.value(R"(earshot_tokens_total{program="claude-code",model=")" + model + R"(",kind=")" +
+                         kind + "\"}");
+  };
+  for (int n = 1; n <= 3; ++n) {
+    write(first, n, "opus");
+    write(second, n, "haiku");
+  }
+  write(first, 4, "haiku");
+  write(second, 4, "bad{name}");
+  CHECK(tokens("opus", "cache_read") == "300");
+  CHECK(tokens("opus", "input") == "30");
+  CHECK(tokens("haiku", "cache_read") == "400");
+  CHECK(tokens("haiku", "output") == "20");
+  CHECK(tokens("(other)", "cache_write") == "1");
+}
+
 TEST_CASE("costs are counted by model, those of the history are not") {
   const auto table = ModelTable::with_user_file(
       "[[model]]\npattern = \"opus\"\ninput = 1\noutput = 1\n"
