@@ -10,9 +10,9 @@ namespace {
 
 using watch::at_or_below;
 
-std::string parent_of(const std::string& path) {
+std::string_view parent_of(std::string_view path) {
   const auto slash = path.rfind('/');
-  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+  return slash == 0 || slash == path.npos ? "/" : path.substr(0, slash);
 }
 
 std::string_view last_of(const std::string& path) {
@@ -47,8 +47,8 @@ std::string Discovery::transcript_directory_path(const Root& root, std::size_t i
 
 std::string_view Discovery::path_below(const DirectoryNode& directory) {
   const DirectoryState& state = directory.second;
-  return std::string_view(directory.first)
-      .substr(transcript_directory_path(*state.root, state.transcript_directory).size());
+  const std::string_view above = state.root->program->transcript_directories()[state.transcript_directory];
+  return std::string_view(directory.first).substr(state.root->path.size() + 1 + above.size());
 }
 
 std::string Discovery::path_below(const DirectoryNode& directory, std::string_view stem) {
@@ -61,7 +61,8 @@ std::string Discovery::path_below(const DirectoryNode& directory, std::string_vi
 /// Watches the root or its nearest existing parent, and enters its transcript directories.
 void Discovery::watch_root(const Root& root) {
   std::string nearest = root.path;
-  while (nearest != "/" && stat_file(nearest, Symlinks::follow).error) nearest = parent_of(nearest);
+  while (nearest != "/" && stat_file(nearest, Symlinks::follow).error)
+    nearest = std::string(parent_of(nearest));
   watcher_->watch(nearest);
   // The sweep starts watching on the disk thread: look again after that for what appeared meanwhile.
   disk_.run([] { return true; }, [this, &root, nearest](bool) { continue_watching_root(root, nearest); });
