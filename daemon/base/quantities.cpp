@@ -88,10 +88,15 @@ std::optional<std::int64_t> parse_offset(std::string_view text) {
   return sign * (hours * 60 + minutes);
 }
 
-std::string format_local(std::int64_t ms, const char* format) {
+std::tm local_parts(std::int64_t ms) {
   const auto seconds = static_cast<std::time_t>(ms / 1000 - (ms % 1000 < 0 ? 1 : 0));
   std::tm parts{};
   localtime_r(&seconds, &parts);
+  return parts;
+}
+
+std::string format_local(std::int64_t ms, const char* format) {
+  const std::tm parts = local_parts(ms);
   char text[64];
   return std::string(text, std::strftime(text, sizeof text, format, &parts));
 }
@@ -257,6 +262,17 @@ std::string format_time_if_valid(std::int64_t ms) {
 
 std::string format_local_clock(std::int64_t ms) { return format_local(ms, "%H:%M:%S"); }
 std::string format_local_day(std::int64_t ms) { return format_local(ms, "%a %e %b %Y"); }
+
+LocalDay local_day(std::int64_t ms) {
+  const std::tm parts = local_parts(ms);
+  const auto midnight = [&](int days) {
+    std::tm day{};
+    day.tm_year = parts.tm_year, day.tm_mon = parts.tm_mon, day.tm_mday = parts.tm_mday + days;
+    day.tm_isdst = -1;  // whichever is valid then
+    return static_cast<std::int64_t>(std::mktime(&day)) * 1000;
+  };
+  return {std::min(midnight(0), ms), std::max(midnight(1), ms + 1)};
+}
 
 std::int64_t now_ms() {
   using namespace std::chrono;

@@ -54,6 +54,15 @@ std::string format_local_clock(std::int64_t ms);
 /// `Tue 24 Nov 2026` in the local time zone.
 std::string format_local_day(std::int64_t ms);
 
+/// A calendar day of the local time zone: from `begin` up to, not including, `end`, in ms since 1970.
+struct LocalDay {
+  std::int64_t begin = 0, end = 0;
+  friend bool operator==(const LocalDay&, const LocalDay&) = default;
+};
+
+/// The day that contains `ms`. It has 23 to 25 hours where clocks change.
+LocalDay local_day(std::int64_t ms);
+
 /// The system's clock.
 std::int64_t now_ms();
 

@@ -91,6 +91,7 @@ void Assembler::skip_lines(const event::LineSkipped& lines) {
 
 void Assembler::record(const Record& record) {
   record_ = &record;
+  state_.usage_by_model.set_time(record.time_ms);
   chain_ = own_chain;
   count_type(record.type, record.unknown);
   ++counts_.records;

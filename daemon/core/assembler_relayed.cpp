@@ -31,13 +31,26 @@ struct Assembler::RelayedStateUpdate {
   }
   // A cost that grew covers what the event adds; one without a message is a total.
   void add_by_model(const event::UsageUpdated& e) {
-    Usage more;
-    for (const auto count : {&Usage::input, &Usage::output, &Usage::cache_read, &Usage::cache_write})
-      more.*count = std::max(e.total.*count, state.usage.*count) - state.usage.*count;
+    const std::string_view model = e.model.empty() ? std::string_view(state.model) : e.model;
     const bool has_cost = e.cost_usd && e.cost_usd != state.cost_usd;
-    if (more != Usage{}) state.usage_by_model.add(e.model.empty() ? state.model : e.model, more, has_cost);
-    if (!has_cost || e.of_message) return;
-    state.usage_by_model.cover_all();
+    Usage more, earlier;  // before the first event that is known here
+    bool fell = false;
+    for (const auto count : {&Usage::input, &Usage::output, &Usage::cache_read, &Usage::cache_write}) {
+      fell |= e.total.*count < state.usage.*count;
+      more.*count = std::max(e.total.*count, state.usage.*count) - state.usage.*count;
+      if (!e.of_message || state.usage != Usage{}) continue;
+      earlier.*count = more.*count - std::min(more.*count, (*e.of_message).*count);
+      more.*count -= earlier.*count;
+    }
+    if (fell && e.of_message) more = *e.of_message;  // the program's total began anew
+    UsageByModel& by_model = state.usage_by_model;
+    if (earlier != Usage{}) by_model.add_earlier(model, earlier, has_cost);
+    if (more != Usage{} && !e.of_message) by_model.mark_sum();
+    if (more != Usage{}) by_model.add(model, more, has_cost);
+    if (!has_cost) return;
+    if (e.of_message)
+      return by_model.add_cost(model, std::max(0.0, *e.cost_usd - state.cost_usd.value_or(0)));
+    by_model.cover_all();
     state.cost_total_ms = time_ms ? time_ms : state.last_activity_ms;
   }
   void close_call(std::string_view call) {

@@ -42,6 +42,7 @@ void Assembly::begin_record(std::string_view time) {
   const auto ms = parse_time(time);
   time_ = ms ? time : std::string_view{};
   time_ms_ = ms.value_or(0);
+  state_.usage_by_model.set_time(time_ms_);
   agent_ = own_agent_;
   ++records_in_line_;
   ++counts_.records;

@@ -272,6 +272,7 @@ std::string session_payload(const Session& session, std::string_view host, const
                options.view, frame.truncated);
   append_agents(frame, agents_of(session, is_working));
   append_usage_member(frame.json, session, models);
+  append_day_member(frame.json, session, models);
   append_limits(frame, session);
   append_times_member(frame.json, session);
   if (session.is_unseen()) frame.json.member("unseen", true);

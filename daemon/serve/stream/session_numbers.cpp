@@ -33,6 +33,33 @@ std::optional<Cost> cost_of(const Session& session, const ModelTable& models) {
   return session_cost(streams, models);
 }
 
+std::optional<DayUsage> day_of(const Session& session, const ModelTable& models) {
+  DayUsage used;
+  for (const Member& member : session.members)
+    if (const StreamState* state = state_of(member.stream))
+      if (const LocalDay& day = state->usage_by_model.day(); day.end > used.day.end) used.day = day;
+  if (used.day.end == 0) return std::nullopt;
+  CostSum sum;
+  bool is_whole = true;  // nothing was used earlier
+  for (const Member& member : session.members) {
+    const StreamState* state = state_of(member.stream);
+    if (!state || state->usage_by_model.models().empty()) continue;
+    const UsageByModel& by_model = state->usage_by_model;
+    is_whole &= by_model.day() == used.day && !by_model.has_earlier();
+    if (by_model.day() != used.day) continue;
+    used.is_partial |= by_model.is_day_partial();
+    if (state->cost_usd && state->cost_total_ms == 0) sum.record(0);
+    for (const ModelUsage& each : by_model.models()) {
+      for (const auto count : {&Usage::input, &Usage::output, &Usage::cache_read, &Usage::cache_write})
+        used.usage.*count += each.day.usage.*count;
+      if (each.day.recorded_usd > 0) sum.record(each.day.recorded_usd);
+      sum.estimate(each.model, each.day.without_cost, models);
+    }
+  }
+  used.cost = is_whole ? cost_of(session, models) : sum.cost();
+  return used;
+}
+
 std::optional<std::uint64_t> context_window_of(const Session& session, const ModelTable& models) {
   const ReportedNumbers* host = numbers_of_host(session);
   if (host && host->context_window) return host->context_window;
@@ -78,6 +105,21 @@ void append_usage_member(JsonWriter& json, const Session& session, const ModelTa
   if (const auto window = context_window_of(session, models)) json.member("context_window", *window);
   if (const auto cost = cost_of(session, models))
     json.member("cost_usd", cost->usd).member("cost_source", cost->source);
+  json.end_object();
+}
+
+void append_day_member(JsonWriter& json, const Session& session, const ModelTable& models) {
+  const auto used = day_of(session, models);
+  if (!used) return;
+  const Usage& tokens = used->usage;
+  const std::string since = format_time_if_valid(used->day.begin),
+                    until = format_time_if_valid(used->day.end);
+  if (since.empty() || until.empty()) return;
+  json.key("day").begin_object().member("since", since).member("until", until);
+  json.member("input", tokens.input).member("output", tokens.output);
+  json.member("cache_read", tokens.cache_read).member("cache_write", tokens.cache_write);
+  if (used->cost) json.member("cost_usd", used->cost->usd).member("cost_source", used->cost->source);
+  if (used->is_partial) json.member("partial", true);
   json.end_object();
 }
 

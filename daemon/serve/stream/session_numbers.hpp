@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "base/json_writer.hpp"
+#include "base/quantities.hpp"
+#include "core/event.hpp"
 #include "core/turn_times.hpp"
 #include "models/model_table.hpp"
 #include "models/session_cost.hpp"
@@ -20,6 +22,18 @@ struct Session;
 /// As session_cost().
 std::optional<Cost> cost_of(const Session& session, const ModelTable& models);
 
+/// What was used in one day: the newest in which a stream of the session used something.
+struct DayUsage {
+  LocalDay day;  // of this host
+  Usage usage;
+  std::optional<Cost> cost;  // as cost_of()
+  bool is_partial = false;   // contains sums that the program records for several days at once
+};
+
+/// Absent: nothing was used, or it is not recorded when. Of a recorded total, where the session began
+/// earlier, it is not known what belongs to the day: then its cost is estimated.
+std::optional<DayUsage> day_of(const Session& session, const ModelTable& models);
+
 /// Of the main stream, in tokens: as its transcript states it, else a status line, else the table. Absent:
 /// unknown.
 std::optional<std::uint64_t> context_window_of(const Session& session, const ModelTable& models);
@@ -29,6 +43,8 @@ std::optional<TimeSpent> times_of(const Session& session);
 
 /// The member `usage` of a session frame.
 void append_usage_member(JsonWriter& json, const Session& session, const ModelTable& models);
+/// The member `day` of a session frame; nothing if it is absent.
+void append_day_member(JsonWriter& json, const Session& session, const ModelTable& models);
 /// The member `times` of a session frame; nothing if the times are unknown.
 void append_times_member(JsonWriter& json, const Session& session);
 void append_times_member(JsonWriter& json, const TimeSpent& spent);

@@ -195,3 +195,16 @@ TEST_CASE("displayed times are local") {
   CHECK(format_local_day(*parse_time("2025-11-03T23:30:00Z")) == "Tue  4 Nov 2025");
   CHECK(format_local_clock(-500) == "00:59:59");
 }
+
+TEST_CASE("a day ends at the local midnights, also where clocks change") {
+  const auto day = [](std::string_view time) {
+    const LocalDay found = local_day(*parse_time(time));
+    return format_time(found.begin) + " " + format_time(found.end);
+  };
+  const TimeZone zone("CET-1CEST,M3.5.0,M10.5.0/3");
+  CHECK(day("2026-02-03T12:00:00Z") == "2026-02-02T23:00:00.000Z 2026-02-03T23:00:00.000Z");
+  CHECK(day("2026-02-02T23:00:00Z") == "2026-02-02T23:00:00.000Z 2026-02-03T23:00:00.000Z");
+  CHECK(day("2026-02-02T22:59:59.999Z") == "2026-02-01T23:00:00.000Z 2026-02-02T23:00:00.000Z");
+  CHECK(day("2026-03-29T10:00:00Z") == "2026-03-28T23:00:00.000Z 2026-03-29T22:00:00.000Z");  // 23 hours
+  CHECK(day("2026-10-25T10:00:00Z") == "2026-10-24T22:00:00.000Z 2026-10-25T23:00:00.000Z");  // 25 hours
+}

@@ -3,6 +3,7 @@
 
 #include "team/event_store.hpp"
 #include "unit/support/feed.hpp"
+#include "unit/support/time_zone.hpp"
 
 using namespace earshot;
 using namespace earshot::test;
@@ -201,4 +202,34 @@ TEST_CASE("invalid lines are skipped, and records without required fields are no
 TEST_CASE("relayed events are read by the relayed reader only") {
   Feed feed({line("turn.started", R"(,"prompt":"go","origin":"human")")});
   CHECK(feed.events().empty());
+}
+
+TEST_CASE("what relayed events used in a day is counted as on their host") {
+  const auto usage = [](const std::string& time, int tokens, int total, const std::string& cost = "") {
+    const auto counts = [](int count) {
+      return R"("input":)" + std::to_string(count) + R"(,"output":0,"cache_read":0,"cache_write":0)";
+    };
+    return R"({"received":"x:1","type":"usage.updated","host":"dev7","stream":"claude/p/s","session":"s1",)"
+           R"("cursor":"9.1.00000000000000aa","time":")" +
+           time + R"(","turn":1,"message":"m","model":"big",)" + counts(tokens) + R"(,"total":{)" +
+           counts(total) + "}" + cost + "}\n";
+  };
+  const TimeZone zone("UTC");
+  const auto day_of = [](const Feed& feed) {
+    const ModelUsage& used = feed.state().usage_by_model.models().at(0);
+    return std::to_string(used.day.usage.input) + " of " + std::to_string(used.usage.input) + ", $" +
+           std::to_string(used.day.recorded_usd).substr(0, 4);
+  };
+  Feed feed({usage("2026-03-14T09:00:00Z", 5, 5), usage("2026-03-15T09:00:00Z", 7, 12)}, relayed());
+  CHECK(day_of(feed) == "7 of 12, $0.00");
+  Feed costs({usage("2026-03-14T09:00:00Z", 5, 5, R"(,"cost_usd":1.5)"),
+              usage("2026-03-15T09:00:00Z", 7, 12, R"(,"cost_usd":2.25)")},
+             relayed());
+  CHECK(day_of(costs) == "7 of 12, $0.75");
+  // The events before the first one that the hub has are of an unknown time.
+  Feed later({usage("2026-03-15T09:00:00Z", 7, 100)}, relayed());
+  CHECK(day_of(later) == "7 of 100, $0.00");
+  // Codex may begin its total anew.
+  Feed anew({usage("2026-03-15T09:00:00Z", 7, 7), usage("2026-03-15T10:00:00Z", 3, 3)}, relayed());
+  CHECK(day_of(anew) == "10 of 10, $0.00");
 }
