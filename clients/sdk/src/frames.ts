@@ -59,6 +59,14 @@ export function sessionTimes({ times, status, clock_offset_ms = 0 }: Pick<Sessio
   return { ...times, [kind]: times[kind] + present_ms, turn: kind === "idle_ms" ? turn : { ...turn, [kind]: turn[kind] + present_ms } };
 }
 
+/**
+ * Returns what a session used in the day of the daemon's time zone that contains `at` (ms since 1970), as of its last frame; `undefined` if it used nothing then, or
+ * if the daemon does not state it.
+ */
+export function usageOfDay({ day }: Pick<SessionFrame, "day">, at: number): SessionFrame["day"] {
+  return day && Date.parse(day.since) <= at && at < Date.parse(day.until) ? day : undefined;
+}
+
 /** A limit of an account, as a session of this host and program states it. */
 export type AccountLimit = NonNullable<SessionFrame["limits"]>[number] & Pick<SessionFrame, "host" | "program">;
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { Backoff, RingBuffer, SampledSeries, SessionStore, StreamResumer, accountLimits, contextTokens, isCursor, isEvent, isOffline, matchesPattern, sessionTimes, splitPlace, truncatedBytes, type EarshotEvent, type Frame, type SessionFrame } from "../src/index.js";
+import { Backoff, RingBuffer, SampledSeries, SessionStore, StreamResumer, accountLimits, contextTokens, isCursor, isEvent, isOffline, matchesPattern, sessionTimes, splitPlace, truncatedBytes, usageOfDay, type EarshotEvent, type Frame, type SessionFrame } from "../src/index.js";
 import { FrameQueue } from "../src/queue.js";
 import { RecordRequests } from "../src/record_requests.js";
 import { vectors } from "./harness.js";
@@ -319,6 +319,14 @@ test("sessionTimes includes the present state", () => {
   assert.deepEqual(of("waiting", { clock_offset_ms: 60_000 }), [1000, 2000, 3000, 100, 200]);
   assert.deepEqual(sessionTimes({ times, status: { state: "waiting", source: "registry" } }, at), times); // since when is not known
   assert.equal(sessionTimes({ status: { state: "waiting", source: "registry", since: time(4) } }, at), undefined);
+});
+
+test("usageOfDay is that of the day that contains the time", () => {
+  const day = { since: "2026-10-24T22:00:00.000Z", until: "2026-10-25T23:00:00.000Z", input: 1, output: 2, cache_read: 3, cache_write: 4 }; // 25 hours
+  for (const [at, expected] of [["2026-10-24T21:59:59.999Z", undefined], [day.since, day], ["2026-10-25T22:30:00Z", day], [day.until, undefined]] as const) {
+    assert.equal(usageOfDay({ day }, Date.parse(at)), expected, at);
+  }
+  assert.equal(usageOfDay({}, Date.parse(day.since)), undefined);
 });
 
 test("a finished turn is unseen until a frame says otherwise or a new turn starts", () => {
