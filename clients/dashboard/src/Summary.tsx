@@ -1,5 +1,5 @@
 // The line of figures above the overview: how many sessions need the user, work, and finished unseen; what they used; how full the limits are.
-import { cost, plural, stale } from "./format.js";
+import { clock, cost, hourMinute, plural, stale } from "./format.js";
 import { tokens } from "./quantities.js";
 import { go, onlyState } from "./route.js";
 import { counts, limits, phaseLabels, snoozed, today, unseenCount, type Phase } from "./rows.js";
@@ -18,17 +18,20 @@ function Figure({ state, count, label, note, title }: { state: string; count: nu
 const others: Phase[] = ["done", "idle", "unknown", "offline", "ended"];
 
 function Used() {
-  const { sessions, began_earlier, cost_usd, is_estimated, without_cost, tokens: all, output } = today.value;
+  const { sessions, cost_usd, is_estimated, without_cost, partial, midnight, tokens: all, output } = today.value;
   if (sessions === 0) return null;
   const known = without_cost < sessions;
-  // Exactly today's only if each of them began today.
-  const scope = began_earlier === 0 ? "today" : "active today";
-  const gaps = [began_earlier > 0 && `${began_earlier} began earlier`, known && without_cost > 0 && `${without_cost} without a known cost`].filter(Boolean).join(", ");
-  const title = `All that the ${plural(sessions, "session")} active since midnight used${began_earlier > 0 ? `, also before midnight: ${began_earlier} began earlier` : ""}. ${all.toLocaleString()} tokens, cached ones included; ${output.toLocaleString()} of them written.${is_estimated ? " The cost is at least partly estimated." : ""}`;
+  const since = midnight === undefined ? "midnight" : `${clock(midnight)}, midnight of the daemon's time zone`;
+  const gaps = [midnight !== undefined && `since ${hourMinute(midnight)}`, known && without_cost > 0 && `${without_cost} without a known cost`, partial > 0 && `${partial} with a part of earlier days`].filter(Boolean).join(", ");
+  const title = [
+    `What ${plural(sessions, "session")} used since ${since}: ${all.toLocaleString()} tokens, cached ones included; ${output.toLocaleString()} of them written.`,
+    is_estimated && "The cost is at least partly estimated.",
+    partial > 0 && "Copilot CLI before 1.0.102 records most of its tokens when it ends: of sessions that began earlier, a part may be of an earlier day.",
+  ].filter(Boolean).join(" ");
   return (
     <div class="used" title={title}>
       <b>{known ? `${is_estimated && cost_usd >= 0.01 ? "~" : ""}${cost(cost_usd)}` : tokens(all)}</b>
-      <span>{known ? `${tokens(all)} tokens ${scope}` : `tokens ${scope}`}{gaps ? <small>{gaps}</small> : null}</span>
+      <span>{known ? `${tokens(all)} tokens today` : "tokens today"}{gaps ? <small>{gaps}</small> : null}</span>
     </div>
   );
 }

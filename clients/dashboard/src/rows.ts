@@ -1,7 +1,7 @@
 // What the overview shows: the waiting sessions, then groups of rows, then those that ended or went quiet. What the order depends on is kept for each session, so that
 // a change of one of thousands is cheap, and the list is only sorted again when it changed.
 import { computed, effect, signal } from "@preact/signals";
-import { accountLimits, isOffline, type AccountLimit, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
+import { accountLimits, isOffline, usageOfDay, type AccountLimit, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
 import { daemonHost, sessions, visible } from "./connection.js";
 import { ms, now, programName, wallClock } from "./format.js";
 import { grouping, onlyHost, onlyProgram, onlyProject, onlyState, openHost, openSession, query, showsQuiet, sorting } from "./route.js";
@@ -158,25 +158,26 @@ effect(() => {
   }, settle_ms);
 });
 
-export interface Today { sessions: number; began_earlier: number; cost_usd: number; is_estimated: boolean; without_cost: number; tokens: number; output: number }
+/** `partial`: sessions of which a part may be of an earlier day. `midnight`: when the day began, if that is not this browser's midnight. */
+export interface Today { sessions: number; cost_usd: number; is_estimated: boolean; without_cost: number; partial: number; midnight: number | undefined; tokens: number; output: number }
 
-/** What the sessions that were active since midnight used: all of them, their part before midnight included. */
+/** What the sessions used since midnight, by the daemon's calendar. */
 export const today = computed<Today>(() => {
-  const midnight = new Date(minute.value * 60_000).setHours(0, 0, 0, 0);
-  const sum: Today = { sessions: 0, began_earlier: 0, cost_usd: 0, is_estimated: false, without_cost: 0, tokens: 0, output: 0 };
+  const at = Math.max(minute.value * 60_000, now.peek());
+  const own_midnight = new Date(at).setHours(0, 0, 0, 0);
+  const sum: Today = { sessions: 0, cost_usd: 0, is_estimated: false, without_cost: 0, partial: 0, midnight: undefined, tokens: 0, output: 0 };
   for (const { frame } of settled.value) {
-    const { usage, times, status, clock_offset_ms = 0 } = frame;
-    const active = ms(frame.last_activity);
-    if (active === undefined || active + clock_offset_ms < midnight || !isChosen(frame)) continue;
+    const used = usageOfDay(frame, at);
+    if (!used || !isChosen(frame)) continue;
     sum.sessions++;
-    // `times` are counted from the first turn to the beginning of the present state.
-    const began = times && status.since ? ms(status.since)! - times.waited_ms - times.worked_ms - times.idle_ms : undefined;
-    if (began === undefined || began + clock_offset_ms < midnight) sum.began_earlier++;
-    if (usage.cost_usd === undefined) sum.without_cost++;
-    else sum.cost_usd += usage.cost_usd;
-    sum.is_estimated ||= (usage.cost_source ?? "recorded") !== "recorded";
-    sum.tokens += usage.input + usage.output + usage.cache_read + usage.cache_write;
-    sum.output += usage.output;
+    const midnight = ms(used.since)!;
+    if (midnight !== own_midnight) sum.midnight = midnight;
+    if (used.partial) sum.partial++;
+    if (used.cost_usd === undefined) sum.without_cost++;
+    else sum.cost_usd += used.cost_usd;
+    sum.is_estimated ||= used.cost_usd !== undefined && used.cost_source !== "recorded";
+    sum.tokens += used.input + used.output + used.cache_read + used.cache_write;
+    sum.output += used.output;
   }
   return sum;
 });

@@ -259,17 +259,19 @@ withBrowser("waiting sessions", (env) => {
     await page.waitForFunction((old) => document.querySelector(".card .age time").textContent !== old, age);
   });
 
-  test("the figures: today's cost and tokens say what they cover, and a limit's reset on another day has its date", async () => {
-    const one = new ScriptedSession(env.daemon.root, cwd).addPrompt("Fix the lamp").finishTurn("ok");
-    const other = new ScriptedSession(env.daemon.root, cwd).addPrompt("Fix the horn").finishTurn("ok");
+  test("the figures: today's cost and tokens are the day's of the daemon, and a limit's reset on another day has its date", async () => {
+    const [one, other, old] = ["lamp", "horn", "pump"].map((part) => new ScriptedSession(env.daemon.root, cwd).addPrompt(`Fix the ${part}`).finishTurn("ok"));
     const noon = new Date(2026, 10, 25, 12).getTime();
+    const midnight = (days, hours = 0) => iso(new Date(2026, 10, 25 + days, hours).getTime());
     const iso = (ms) => new Date(ms).toISOString();
-    const usage = { input: 1000, output: 500, cache_read: 8000, cache_write: 500 };
+    const tokens = { input: 1000, output: 500, cache_read: 8000, cache_write: 500 };
     const frames = new Map();
-    const set = (session, cost, began_hours, more = {}) => frames.set(session, { usage: { ...usage, ...cost }, last_activity: iso(noon - minute_ms), status: { state: "idle", source: "registry", since: iso(noon - minute_ms) }, times: { waited_ms: 0, worked_ms: began_hours * 60 * minute_ms, idle_ms: 0, turn: { waited_ms: 0, worked_ms: 0 } }, ...more });
+    const status = { state: "idle", source: "registry", since: iso(noon - minute_ms) };
+    const set = (session, day, more = {}) => frames.set(session.session, { usage: { ...tokens, input: 900_000, cost_usd: 90, cost_source: "recorded" }, status, day: { since: midnight(0), until: midnight(1), ...tokens, ...day }, ...more });
     const tomorrow = noon + 20 * 60 * minute_ms;
-    set(one.session, { cost_usd: 2, cost_source: "recorded" }, 2, { limits: [{ time: iso(noon), limit: "claude", windows: [{ name: "five_hour", used_percent: 40, window_minutes: 300, resets_at: iso(noon + 90 * minute_ms) }, { name: "seven_day", used_percent: 90, window_minutes: 10_080, resets_at: iso(tomorrow) }] }] });
-    set(other.session, { cost_usd: 1.5, cost_source: "recorded" }, 3);
+    set(one, { cost_usd: 2, cost_source: "recorded" }, { limits: [{ time: iso(noon), limit: "claude", windows: [{ name: "five_hour", used_percent: 40, window_minutes: 300, resets_at: iso(noon + 90 * minute_ms) }, { name: "seven_day", used_percent: 90, window_minutes: 10_080, resets_at: iso(tomorrow) }] }] });
+    set(other, { cost_usd: 1.5, cost_source: "recorded" });
+    set(old, { since: midnight(-1), until: midnight(0), cost_usd: 50, cost_source: "recorded" }); // nothing since yesterday
     await env.daemon.start();
     const { page, errors } = await env.openPage({ locale: "en-US" }, undefined, async (fresh) => {
       await fresh.clock.install({ time: noon });
@@ -278,16 +280,35 @@ withBrowser("waiting sessions", (env) => {
     const used = page.locator(".used");
     await page.locator(".used", { hasText: "$3.50" }).waitFor();
     assert.match(await used.innerText(), /^\$3\.50\s+20\.0k tokens today$/);
-    assert.match(await used.getAttribute("title"), /^All that the 2 sessions active since midnight used\. 20,000 tokens, cached ones included; 1,000 of them written\.$/);
+    assert.equal(await used.getAttribute("title"), "What 2 sessions used since midnight: 20,000 tokens, cached ones included; 1,000 of them written.");
     const windows = await page.locator(".limits .window").allInnerTexts();
     assert.match(windows[0], /40% of 5h, resets 1:30\sPM$/);
     assert.match(windows[1], /90% of 7d, resets Thu, Nov 26, 8:00\sAM$/);
 
-    set(other.session, { cost_usd: undefined, cost_source: undefined }, 20);
+    set(other, { since: midnight(0, 2), until: midnight(1, 2), partial: true });
     other.append(other.reply("One more message.", null));
     await page.locator(".used", { hasText: "$2.00" }).waitFor();
-    assert.match(await used.innerText(), /^\$2\.00\s+20\.0k tokens active today\s*·?\s*1 began earlier, 1 without a known cost$/);
-    assert.match(await used.getAttribute("title"), /also before midnight: 1 began earlier/);
+    assert.match(await used.innerText(), /^\$2\.00\s+20\.0k tokens today\s*·?\s*since 2:00\sAM, 1 without a known cost, 1 with a part of earlier days$/);
+    assert.match(await used.getAttribute("title"), /since 2:00:00\sAM, midnight of the daemon's time zone: .*Copilot CLI before 1\.0\.102/);
+
+    await page.clock.fastForward(15 * 60 * minute_ms); // after both days
+    await used.waitFor({ state: "detached" });
+    assert.deepEqual(errors, []);
+  });
+
+  test("what a session used before midnight is not today's", async () => {
+    const midnight = new Date().setHours(0, 0, 0, 0);
+    const session = new ScriptedSession(env.daemon.root, cwd, () => midnight - minute_ms).addPrompt("Fix the lamp");
+    session.setContext(9_000, 1_000).runTool("Bash", { command: "make lamp" }, 1, "ok");
+    await env.daemon.start();
+    const { page, errors } = await env.openPage({}, undefined, (fresh) => fresh.clock.install({ time: midnight + 12 * 60 * minute_ms }));
+    await page.locator("#rows .row", { hasText: "Fix the lamp" }).waitFor();
+    assert.equal(await page.locator(".used").count(), 0);
+    session.clock = () => new Date(midnight + 1);
+    session.setContext(9_000, 2_000).runTool("Bash", { command: "make horn" }, 1, "ok");
+    await page.locator(".used").waitFor();
+    const [, written] = /(\d[\d,]*) of them written/.exec(await page.locator(".used").getAttribute("title"));
+    assert.equal(written, "2,000");
     assert.deepEqual(errors, []);
   });
 
