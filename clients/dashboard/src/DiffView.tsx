@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { plural } from "./format.js";
 import { countLines, type DiffLine, type FileEdit } from "./edits.js";
 import { chunks } from "./PlainText.js";
+import { relativePath } from "./toolInput.js";
 
 const shown_max = 24; // lines until the user asks for more
 const all_max = 3_000;
@@ -41,7 +42,7 @@ const kinds = { edit: "", add: "new file", delete: "deleted", write: "written" }
 /** `base`: the project directory, removed from paths. `named`: the line above names the file, if it is one. */
 export function DiffView({ edits, base, whole, named }: { edits: readonly FileEdit[]; base: string; whole: boolean; named: boolean }) {
   const [all, setAll] = useState(false);
-  const shorten = (path: string) => (base && path.startsWith(`${base}/`) ? path.slice(base.length + 1) : path);
+  const shorten = (path: string) => relativePath(path, base);
   const total = edits.reduce((sum, { hunks }) => sum + hunks.reduce((lines, hunk) => lines + hunk.lines.length, 0), 0);
   let left = all || whole ? all_max : total <= shown_max * 1.5 ? total : shown_max;
   const limit = left;

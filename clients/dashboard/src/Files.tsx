@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { Counts } from "./DiffView.js";
 import { plural } from "./format.js";
 import type { Entry, FileUse, SessionModel } from "./model.js";
+import { relativePath } from "./toolInput.js";
 
 const shown_max = 12; // files until the user asks for more
 const files_max = 200; // the newest
@@ -10,7 +11,7 @@ const files_max = 200; // the newest
 function File({ file, base, model, show }: { file: FileUse; base: string; model: SessionModel; show: (entry: Entry) => void }) {
   const [next, setNext] = useState(0);
   const { path, changed, read, added, removed, least, calls } = file;
-  const short = path.startsWith(`${base}/`) ? path.slice(base.length + 1) : path;
+  const short = relativePath(path, base);
   const slash = short.lastIndexOf("/");
   const name = <span class="path"><span class="folder">{short.slice(0, slash + 1)}</span>{short.slice(slash + 1)}</span>;
   const count = changed === 0 ? <span class="count">{read} read</span> : added + removed > 0 ? <Counts added={added} removed={removed} least={least} /> : <span class="count">{changed} changed</span>;

@@ -2,6 +2,8 @@
 import type { AccountLimit, OpenTool, SessionFrame } from "../../sdk/src/index.js";
 import { age, isHigh, ms, now, period, programMark, programName, resetTime, running } from "./format.js";
 import { isTeam, showsPrograms, type Phase } from "./rows.js";
+import { inputSummary } from "./toolInput.js";
+import { startsAgent } from "./toolKind.js";
 
 /** The agent program, where not all sessions are Claude Code's. */
 export function ProgramMark({ program }: { program: string | undefined }) {
@@ -58,37 +60,6 @@ export function TodoProgress({ frame, hidden }: { frame: Pick<SessionFrame, "tod
       <progress value={completed} max={total} aria-label="to-do items" /> {completed}/{total}
     </span>
   );
-}
-
-const summary_max = 200; // characters: more than one line shows
-const summary_fields = ["command", "cmd", "file_path", "notebook_path", "pattern", "path", "url", "query", "description", "question", "task_name", "prompt", "skill"]; // most informative first
-
-export const texts = (value: unknown) => (Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : []);
-const relativePath = (path: string, base: string) => (base && path.startsWith(base + "/") ? path.slice(base.length + 1) : path);
-
-/** The script of `["bash", "-lc", "make"]`, else the words. */
-export const commandOf = (words: string[]) => (words.length === 3 && /^-l?c$/.test(words[1]!) ? words[2]! : words.join(" "));
-
-/** The files that a patch of the form `*** Update File: PATH` changes. */
-export const filesOfPatch = (patch: string) => [...patch.matchAll(/^\*\*\* (?:Update|Add|Delete) File: (.+)$/gm)].map((match) => match[1]!);
-
-/** True for tools that start a subagent, in any program; a name may have a namespace. */
-export const startsAgent = (tool: string) => ["Agent", "Task", "task", "spawn_agent"].includes(tool.slice(tool.lastIndexOf(".") + 1));
-
-/** One line from a tool's input: its most informative field; paths below `base` are relative. */
-export function inputSummary(input: unknown, base = ""): string {
-  if (typeof input === "string") return filesOfPatch(input).map((file) => relativePath(file, base)).join(", ").slice(0, summary_max) || input.slice(0, summary_max);
-  if (typeof input !== "object" || input === null) return "";
-  const fields = input as Record<string, unknown>;
-  const files = texts(fields.files);
-  if (files.length > 0) return files.map((file) => relativePath(file, base)).join(", ").slice(0, summary_max);
-  for (const name of summary_fields) {
-    const value = name === "command" && Array.isArray(fields.command) ? commandOf(texts(fields.command)) : fields[name];
-    if (typeof value !== "string") continue;
-    const text = value.slice(0, 4 * summary_max).replaceAll(/\s+/g, " ");
-    return relativePath(text, base).slice(0, summary_max);
-  }
-  return "";
 }
 
 /** The most informative open tool call: a subagent's call rather than the call that started the subagent. */

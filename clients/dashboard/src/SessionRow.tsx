@@ -6,7 +6,8 @@ import { contextShare, now, programMark, programName, shortModel, tokens } from 
 import { RowContext, RowCost, RowTimes, costText, timesText } from "./Numbers.js";
 import { follow, address } from "./route.js";
 import { isTeam, nameOf, phaseLabels, projectOf, showsPrograms, sinceOf, titleOf, type Phase } from "./rows.js";
-import { ContextSparkline, Elapsed, ProgramMark, TodoProgress, Tool, completedCount, currentTool, inputSummary } from "./SessionParts.js";
+import { ContextSparkline, Elapsed, ProgramMark, TodoProgress, Tool, completedCount, currentTool } from "./SessionParts.js";
+import { inputSummary } from "./toolInput.js";
 
 const unseen_title = "Finished since you last looked";
 const expanded_max = 200; // above it the first ones close

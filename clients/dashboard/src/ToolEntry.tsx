@@ -10,13 +10,12 @@ import type { ToolCall } from "./model.js";
 import { PictureView, type Media } from "./Pictures.js";
 import { PlainText } from "./PlainText.js";
 import type { OpenSession } from "./session.js";
-import { inputSummary } from "./SessionParts.js";
 import { Terminal } from "./Terminal.js";
+import { inputSummary, questionsOf, type Question } from "./toolInput.js";
 import { commandOf, toolKind } from "./toolKind.js";
 import { cutBytes, hasCutInput, inputOf, readInput, readWhole, textOfField } from "./wholeTexts.js";
 
 const json_max = 20_000; // characters of an input's field
-const questions_max = 20; // of one call, and options of one question
 const read_delay_ms = 400; // changes that only scroll past are not read from the record
 
 export interface EntryView {
@@ -82,21 +81,8 @@ function Output({ view, finished, command }: { view: EntryView; finished: Earsho
   );
 }
 
-interface Question { question: string; options: string[] }
-
-/** The questions of a call that asks the user. */
-function questionsOf(input: JsonValue | undefined): Question[] {
-  if (typeof input !== "object" || input === null || Array.isArray(input)) return [];
-  const list = Array.isArray(input.questions) ? input.questions : typeof input.question === "string" ? [input as JsonValue] : [];
-  return list.slice(0, questions_max).flatMap((one) => {
-    if (typeof one !== "object" || one === null || Array.isArray(one) || typeof one.question !== "string") return [];
-    const options = Array.isArray(one.options) ? one.options : Array.isArray(one.choices) ? one.choices : [];
-    return [{ question: one.question, options: options.slice(0, questions_max).flatMap((option) => (typeof option === "string" ? option : typeof option === "object" && option !== null && !Array.isArray(option) && typeof option.label === "string" ? option.label : [])) }];
-  });
-}
-
 function Questions({ questions }: { questions: Question[] }) {
-  return <div class="questions">{questions.map(({ question, options }) => <div><p>{question}</p>{options.length > 0 ? <ul>{options.map((option) => <li>{option}</li>)}</ul> : null}</div>)}</div>;
+  return <div class="questions">{questions.map(({ text, options }) => <div><p>{text}</p>{options.length > 0 ? <ul>{options.map(({ label, description }) => <li title={description || undefined}>{label}</li>)}</ul> : null}</div>)}</div>;
 }
 
 const marks: Record<string, string> = { ok: "✓", error: "✕", denied: "⊘", interrupted: "■", abandoned: "■", open: "▸" };
@@ -124,7 +110,7 @@ export function ToolEntry({ tool, event, view, entryKey, outcome }: { tool: Tool
     <details class="call" data-outcome={outcome ?? "open"} data-kind={kind} open={open} onToggle={(toggled) => toggle(toggled.currentTarget.open)}>
       <summary data-item={event.cursor}>
         <span class="mark" aria-hidden="true">{marks[outcome ?? "open"] ?? "■"}</span>
-        <b>{tool.tool}</b> <span class="input-summary">{inputSummary(tool.input, view.base) || questions[0]?.question}</span>
+        <b>{tool.tool}</b> <span class="input-summary">{inputSummary(tool.input, view.base) || questions[0]?.text}</span>
         {edits.length > 0 ? <Counts {...counts} least={hasCutInput(event) && !numbered.has(tool)} /> : null}
         {tool.background ? <span class="outcome quiet">background</span> : null}
         <span class="outcome">{outcome ?? "running"}</span>

@@ -1,6 +1,7 @@
 // What a page can do for a waiting session: hand out what continues it in a terminal, and load what is asked in full.
 import { batch, signal } from "@preact/signals";
 import { sessionKey, type JsonValue, type SessionFrame } from "../../sdk/src/index.js";
+import { writeClipboard } from "./clipboard.js";
 import { earshot, resumeCommands } from "./connection.js";
 import { announcement } from "./notifications.js";
 import { pathOf, resumeLine } from "./resume.js";
@@ -33,28 +34,6 @@ export async function copy(frame: SessionFrame, action: "resume" | "path"): Prom
     copied.value = copiedText.value = "";
     if (announcement.peek() === said) announcement.value = ""; // so that the next one is announced
   }, copied_ms);
-}
-
-async function writeClipboard(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    return copyBySelection(text); // a page without TLS on another host
-  }
-}
-
-function copyBySelection(text: string): boolean {
-  const focused = document.activeElement as HTMLElement | null;
-  const area = document.createElement("textarea");
-  area.value = text;
-  area.className = "visually-hidden";
-  document.body.append(area);
-  area.select();
-  const done = document.execCommand("copy");
-  area.remove();
-  focused?.focus({ preventScroll: true });
-  return done;
 }
 
 /** Loads the input of a call that the frame contains only in part: texts up to 4 KiB. Rejects if the call cannot be found. */

@@ -3,7 +3,7 @@ import { contextTokens, type EarshotEvent, type JsonValue, type SessionFrame, ty
 import { countLines, editsOfInput } from "./edits.js";
 import { ms } from "./format.js";
 import { samePlace, type Place } from "./place.js";
-import { filesOfPatch } from "./SessionParts.js";
+import { filesOfPatch } from "./toolInput.js";
 
 export const entries_max = 20_000; // older ones are dropped
 export const usage_points_max = 4_000; // above it, every second point is removed

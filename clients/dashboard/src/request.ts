@@ -1,15 +1,13 @@
 // What a waiting session asks of the user, from its pending call: by the fields of the input, which are the same for many tools and programs.
 import type { OpenTool, SessionFrame } from "../../sdk/src/index.js";
-import { commandOf, filesOfPatch, startsAgent, texts } from "./SessionParts.js";
+import { commandIn, fieldsOf, filesOfPatch, questionsOf, textOf, textsOf, type Question } from "./toolInput.js";
+import { startsAgent } from "./toolKind.js";
 
-const questions_max = 8; // of a call
-const options_max = 12; // of a question
 /** What a card shows; and when it is unfolded: texts of the daemon have at most 4 KiB. `lines`: of each side of an edit. */
 const short = { lines: 6, edits: 4, patch_lines: 16, plan_lines: 14 };
 const unfolded = { lines: 500, edits: 200, patch_lines: 1_000, plan_lines: 1_000 };
 type Limits = typeof short;
 
-export interface Question { text: string; options: Array<{ label: string; description: string }> }
 export interface ChangedLine { kind: "-" | "+" | " "; text: string }
 export interface Request {
   call: OpenTool | undefined;
@@ -24,22 +22,6 @@ export interface Request {
   text: string; // where the call says nothing
   /** Texts of the call are incomplete; see loadWholeCall() */
   is_cut: boolean;
-}
-
-const fieldsOf = (input: unknown): Record<string, unknown> => (typeof input === "object" && input !== null && !Array.isArray(input) ? (input as Record<string, unknown>) : {});
-const text = (value: unknown) => (typeof value === "string" ? value : "");
-
-function questionOf(value: unknown): Question | undefined {
-  const { question, options, choices } = fieldsOf(value);
-  if (typeof question !== "string") return undefined;
-  const all = Array.isArray(options) ? options : Array.isArray(choices) ? choices : [];
-  return { text: question, options: all.slice(0, options_max).map((option) => (typeof option === "string" ? { label: option, description: "" } : { label: text(fieldsOf(option).label), description: text(fieldsOf(option).description) })).filter(({ label }) => label) };
-}
-
-function questionsOf(input: unknown): Question[] {
-  const { questions } = fieldsOf(input);
-  const all = Array.isArray(questions) ? questions.slice(0, questions_max).map(questionOf) : [questionOf(input)];
-  return all.filter((one): one is Question => one !== undefined);
 }
 
 const asks = ({ input }: OpenTool) => questionsOf(input).length > 0 || typeof fieldsOf(input).plan === "string";
@@ -66,7 +48,7 @@ const linesOf = (value: string) => value.split("\n").filter((line, n, all) => n 
 /** The patch of an input that is one, or has one as a field. */
 function patchOf(input: unknown): string {
   const { patch, input: inner } = fieldsOf(input);
-  return [input, patch, inner].map(text).find((value) => filesOfPatch(value).length > 0) ?? "";
+  return [input, patch, inner].map(textOf).find((value) => filesOfPatch(value).length > 0) ?? "";
 }
 
 /** The changed lines, of several edits one after another, within the limits. */
@@ -81,7 +63,7 @@ function changeOf(fields: Record<string, unknown>, patch: string, limits: Limits
   const edits = Array.isArray(fields.edits) ? fields.edits.map(fieldsOf) : [fields];
   edits.forEach((edit, n) => {
     for (const [kind, value] of [["-", edit.old_string], ["+", edit.new_string ?? edit.content]] as const) {
-      const all = linesOf(text(value));
+      const all = linesOf(textOf(value));
       count += all.length;
       if (n < limits.edits) change.push(...all.slice(0, limits.lines).map((line) => ({ kind, text: line })));
     }
@@ -96,16 +78,16 @@ export function requestOf(frame: SessionFrame, whole?: { call: string; input: un
   const loaded = whole && whole.call === pending?.call.call;
   const input = loaded ? whole.input : pending?.call.input;
   const fields = fieldsOf(input);
-  const command = Array.isArray(fields.command) ? commandOf(texts(fields.command)) : text(fields.command) || text(fields.cmd);
+  const command = commandIn(fields);
   const patch = command ? "" : patchOf(input);
-  const path = text(fields.file_path) || text(fields.notebook_path) || text(fields.path) || text(fields.url) || text(fields.query) || text(fields.pattern) || texts(fields.files).join("\n") || filesOfPatch(patch).join("\n");
-  const plan = text(fields.plan).split("\n");
+  const path = textOf(fields.file_path) || textOf(fields.notebook_path) || textOf(fields.path) || textOf(fields.url) || textOf(fields.query) || textOf(fields.pattern) || textsOf(fields.files).join("\n") || filesOfPatch(patch).join("\n");
+  const plan = textOf(fields.plan).split("\n");
   const questions = questionsOf(input);
-  const has_plan = text(fields.plan) !== "";
+  const has_plan = textOf(fields.plan) !== "";
   return {
-    call: pending?.call, description: questions.length > 0 ? "" : text(fields.description), command, path: command ? "" : path, questions,
+    call: pending?.call, description: questions.length > 0 ? "" : textOf(fields.description), command, path: command ? "" : path, questions,
     ...changeOf(fields, patch, limits), plan: has_plan ? plan.slice(0, limits.plan_lines) : [], plan_rest: has_plan ? Math.max(0, plan.length - limits.plan_lines) : 0,
-    text: command || path || has_plan || questions.length > 0 ? "" : text(input) || (frame.status.detail ?? ""),
+    text: command || path || has_plan || questions.length > 0 ? "" : textOf(input) || (frame.status.detail ?? ""),
     is_cut: !loaded && pending !== undefined && Object.keys(frame.truncated ?? {}).some((cut) => cut === pending.path || cut.startsWith(`${pending.path}/`)),
   };
 }

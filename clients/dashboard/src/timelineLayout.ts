@@ -4,7 +4,7 @@
 import type { EarshotEvent } from "../../sdk/src/index.js";
 import { clock, duration, hourMinute, running } from "./format.js";
 import type { Mark, SessionModel, ToolCall, Turn } from "./model.js";
-import { inputSummary } from "./SessionParts.js";
+import { inputSummary } from "./toolInput.js";
 import { toolKind, type ToolKind } from "./toolKind.js";
 
 const head_px = 22; // the turns' labels
