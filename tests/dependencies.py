@@ -11,7 +11,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "dev", "daemon", "protocol", "clients", "systemd", "tests"}
 GENERATED = {"build", "compile_commands.json", "__pycache__"}  # in .gitignore
 
-# base ← core ← agents ← tail, status ← serve ← team, otlp ← daemon; watch and redact depend on base only, models on core.
+# base ← core ← agents ← tail, status ← serve ← team, otlp ← daemon; watch and redact depend on base only, models on core,
+# transfer on libcurl only.
 BASE = {"base"}
 CORE = {"core", *BASE}
 AGENTS = {"agents", *CORE}
@@ -25,12 +26,13 @@ MODULES = {
     "models": {"models", *CORE},
     "redact": {"redact", *BASE},
     "watch": {"watch", *BASE},
+    "transfer": {"transfer"},
     "tail": {"tail", "watch", *AGENTS},
     "status": {"status", "watch", *AGENTS},
     "serve": SERVE,
     "search": {"search", *SERVE},
     "team": {"team", *SERVE},
-    "otlp": {"otlp", *SERVE},
+    "otlp": {"otlp", "transfer", *SERVE},
     "config": {"config", "team", "otlp", *SERVE},
     "service": {"service", *BASE},
     "version": {"version"},
@@ -41,7 +43,7 @@ CLIENT_MODULES = {
     "cli": {"cli", "common"},
     "notifier": {"notifier", "common"},
 }
-CLIENTS_MAY_USE = {"base", "version"}              # modules of daemon/
+CLIENTS_MAY_USE = {"base", "transfer", "version"}  # modules of daemon/
 OFFLINE_MAY_USE = {"core", "agents", "redact", "models"}  # in addition, by the commands that need no daemon
 OFFLINE = re.compile(r"replay|doctor|usage|program_statusline")  # files of clients/cli
 # Libraries, for the modules that may use only some; base and core may also use the C++ standard library.

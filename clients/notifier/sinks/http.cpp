@@ -18,6 +18,7 @@
 #include "base/text.hpp"
 #include "common/endpoint.hpp"
 #include "common/format.hpp"
+#include "transfer/post.hpp"
 
 namespace earshot::notifier {
 namespace {
@@ -30,7 +31,6 @@ bool is_usable(std::string_view text) {
   return !text.empty();
 }
 
-constexpr std::int64_t connect_ms_max = 5000;
 constexpr std::size_t response_bytes_max = 16 << 10;  // the rest of a response is not read
 constexpr int redirects_max = 3;                      // further redirects are a failure
 
@@ -246,31 +246,14 @@ class Transfer {
       for (const std::string& header : request_.secret_headers) add(header);
     }
     add("Expect:");
+    transfer::set_post(
+        easy_, {url_, headers_, request_.body, request_.ca_file, common::user_agent(), request_.timeout_ms},
+        {&Transfer::check_cancelled, &Transfer::append_response, this});
     const auto set = [&](CURLoption option, auto value) { curl_easy_setopt(easy_, option, value); };
-    set(CURLOPT_URL, url_.c_str());
-    set(CURLOPT_HTTPHEADER, headers_);
-    set(CURLOPT_USERAGENT, common::user_agent().c_str());
-    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
-    set(CURLOPT_POSTFIELDS, request_.body.c_str());
-    set(CURLOPT_FOLLOWLOCATION, 0L);
-#if LIBCURL_VERSION_NUM >= 0x075500
-    set(CURLOPT_PROTOCOLS_STR, "http,https");
-#else
-    set(CURLOPT_PROTOCOLS, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
-#endif
-    set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(std::min(request_.timeout_ms, connect_ms_max)));
-    set(CURLOPT_TIMEOUT_MS, static_cast<long>(request_.timeout_ms));
-    set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_FORBID_REUSE, 1L);  // so that open_socket checks each connection
     set(CURLOPT_FRESH_CONNECT, 1L);
-    set(CURLOPT_NOPROGRESS, 0L);
-    set(CURLOPT_XFERINFOFUNCTION, &Transfer::check_cancelled);
-    set(CURLOPT_XFERINFODATA, static_cast<void*>(this));
     set(CURLOPT_OPENSOCKETFUNCTION, &Transfer::open_socket);
     set(CURLOPT_OPENSOCKETDATA, static_cast<void*>(this));
-    set(CURLOPT_WRITEFUNCTION, &Transfer::append_response);
-    set(CURLOPT_WRITEDATA, static_cast<void*>(this));
-    if (!request_.ca_file.empty()) set(CURLOPT_CAINFO, request_.ca_file.c_str());
   }
 
   // True: the request must be repeated with the new url.
