@@ -41,6 +41,13 @@ void set_outcome(Span& span, std::string_view outcome) {
   span.attributes.label("error.type", outcome);
 }
 
+/// Of a span that `event` begins: below `parent`, or without one the root of a trace.
+SpanContext context_at(std::string_view kind, const WireFrame& event, const SpanContext& parent) {
+  const std::string cursor = to_string(*event.cursor);
+  return {parent.span != 0 ? parent.trace : trace_id({kind, event.host, event.stream, cursor}),
+          span_id({kind, event.host, event.stream, cursor})};
+}
+
 /// A start without a time is that of the end: a span never begins in 1970.
 void set_times(Span& span, std::int64_t start_ms, std::int64_t end_ms) {
   span.start_ms = start_ms > 0 ? start_ms : end_ms;
@@ -205,12 +212,10 @@ void StreamSpans::on_tool_invoked(const Now& now) {
   if (const auto chat = chats_.find(event.agent);
       chat != chats_.end() && chat->second.message == event.text("message"))
     chat->second.end_ms = std::max(chat->second.end_ms, now.time_ms);
-  const std::string cursor = to_string(*event.cursor);
   const SpanContext parent = parent_of(now);
   Call call;
   call.parent = parent.span;
-  call.self.trace = parent.span != 0 ? parent.trace : trace_id({"tool", event.host, event.stream, cursor});
-  call.self.span = span_id({"tool", event.host, event.stream, cursor});
+  call.self = context_at("tool", event, parent);
   call.anchor = turn_anchor();
   call.begin = *event.cursor;
   call.tool = event.text("tool");
@@ -241,11 +246,9 @@ void StreamSpans::on_tool_finished(const Now& now) {
     calls_.erase(open);
     input_bytes_ -= std::min(input_bytes_, call.input.size());
   } else {  // the call is not in the transcript
-    const std::string cursor = to_string(*event.cursor);
     const SpanContext parent = parent_of(now);
     call.parent = parent.span;
-    call.self.trace = parent.span != 0 ? parent.trace : trace_id({"tool", event.host, event.stream, cursor});
-    call.self.span = span_id({"tool", event.host, event.stream, cursor});
+    call.self = context_at("tool", event, parent);
     call.begin = *event.cursor;
     call.tool = event.text("tool");
     call.agent = event.agent;
@@ -290,13 +293,11 @@ void StreamSpans::emit_wait(const Now& now, const Call& call) {
 void StreamSpans::on_agent_started(const Now& now) {
   const WireFrame& event = now.event;
   const std::string_view id = event.text("call");
-  const std::string cursor = to_string(*event.cursor);
   const auto call = calls_.find(id);
   const SpanContext parent = call != calls_.end() ? call->second.self : parent_of(now);
   Agent agent;
   agent.parent = parent.span;
-  agent.self.trace = parent.span != 0 ? parent.trace : trace_id({"agent", event.host, event.stream, cursor});
-  agent.self.span = span_id({"agent", event.host, event.stream, cursor});
+  agent.self = context_at("agent", event, parent);
   agent.anchor = turn_anchor();
   agent.id = event.text("subagent");
   agent.type = event.text("agent_type");
@@ -325,12 +326,9 @@ void StreamSpans::on_agent_finished(const Now& now) {
     agent = std::move(open->second);
     agents_.erase(open);
   } else {  // its start is not in the transcript
-    const std::string cursor = to_string(*event.cursor);
     const SpanContext parent = parent_of(now);
     agent.parent = parent.span;
-    agent.self.trace =
-        parent.span != 0 ? parent.trace : trace_id({"agent", event.host, event.stream, cursor});
-    agent.self.span = span_id({"agent", event.host, event.stream, cursor});
+    agent.self = context_at("agent", event, parent);
     agent.start_ms = now.time_ms;
   }
   if (!subagent.empty()) {
