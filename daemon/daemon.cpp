@@ -118,6 +118,11 @@ std::unique_ptr<search::Search> make_search(boost::asio::io_context& io, const c
 otlp::Config exporter_config(otlp::Config config, const std::string& version) {
   if (const std::string error = otlp::read_headers_file(config); !error.empty())
     throw std::runtime_error("[otlp]: headers_file: " + error);
+  for (const otlp::SignalConfig* signal : {&config.traces, &config.metrics, &config.logs}) {
+    if (!signal->is_on() || signal->tls_ca.empty()) continue;
+    if (const std::string error = otlp::check_authorities(signal->tls_ca); !error.empty())
+      throw std::runtime_error("[otlp]: tls_ca: " + error);
+  }
   config.resource.service_version = version.substr(0, version.find(' '));
   return config;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <boost/url/parse.hpp>
 #include <boost/url/pct_string_view.hpp>
+#include <cctype>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -21,6 +22,34 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 // Of OpenTelemetry's "OTLP exporter configuration": a variable of one signal wins over the general one.
 constexpr char endpoint_variable[] = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
+/// The names of one signal.
+struct SignalNames {
+  std::string_view variables;  // TRACES of OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
+  std::string_view path;
+};
+constexpr SignalNames traces_names{"TRACES", "/v1/traces"}, metrics_names{"METRICS", "/v1/metrics"},
+    logs_names{"LOGS", "/v1/logs"};
+
+struct Variable {
+  std::string name, value;
+};
+
+/// An empty variable counts as unset, as the OpenTelemetry specification has it.
+std::optional<Variable> find_variable(const Environment& environment, std::string name) {
+  auto value = environment(name.c_str());
+  if (!value || value->empty()) return std::nullopt;
+  return Variable{std::move(name), std::move(*value)};
+}
+
+/// The signal's own variable, else the general one.
+std::optional<Variable> find_variable(const Environment& environment, const SignalNames& signal,
+                                      std::string_view name) {
+  const std::string prefix = "OTEL_EXPORTER_OTLP_";
+  if (auto own = find_variable(environment, prefix + std::string(signal.variables) + "_" + std::string(name)))
+    return own;
+  return find_variable(environment, prefix + std::string(name));
+}
+
 std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ')) text.remove_suffix(1);
@@ -28,10 +57,10 @@ std::string_view trimmed(std::string_view text) {
 }
 
 /// `key=value,key=value`, percent-encoded. The values may be secrets: they are not repeated in an error.
-Pairs read_pairs(const char* variable, const Environment& environment) {
+Pairs read_pairs(const std::optional<Variable>& variable) {
   Pairs pairs;
-  const auto text = environment(variable);
-  for (std::string_view left = text ? std::string_view(*text) : std::string_view(); !left.empty();) {
+  for (std::string_view left = variable ? std::string_view(variable->value) : std::string_view();
+       !left.empty();) {
     const std::string_view pair = trimmed(left.substr(0, left.find(',')));
     left.remove_prefix(std::min(left.size(), left.find(',') == left.npos ? left.size() : left.find(',') + 1));
     if (pair.empty()) continue;
@@ -40,8 +69,7 @@ Pairs read_pairs(const char* variable, const Environment& environment) {
     const auto value = boost::urls::make_pct_string_view(sign == pair.npos ? std::string_view()
                                                                            : trimmed(pair.substr(sign + 1)));
     if (sign == pair.npos || key.empty() || !value)
-      throw Error(std::string(variable) +
-                  ": must be `key=value` pairs, separated by commas, percent-encoded");
+      throw Error(variable->name + ": must be `key=value` pairs, separated by commas, percent-encoded");
     pairs.emplace_back(key, value->decode());
   }
   return pairs;
@@ -60,26 +88,31 @@ std::string with_path(std::string base, std::string_view path) {
   return base + std::string(path);
 }
 
-/// The URL of a signal; empty: it has none.
-std::string url_of(const OtlpOptions& options, const Environment& environment, const char* variable,
-                   std::string_view path) {
-  if (!options.endpoint.empty()) return with_path(options.endpoint, path);
-  if (auto own = environment(variable)) return check_url(variable, *own), *own;
-  if (const auto base = environment(endpoint_variable))
-    return check_url(endpoint_variable, *base), with_path(*base, path);
-  return {};
+/// The URL of a signal; empty: it has none. A signal's own variable is used as it is.
+std::string url_of(const OtlpOptions& options, const Environment& environment, const SignalNames& signal) {
+  if (!options.endpoint.empty()) return with_path(options.endpoint, signal.path);
+  const auto endpoint = find_variable(environment, signal, "ENDPOINT");
+  if (!endpoint) return {};
+  check_url(endpoint->name, endpoint->value);
+  return endpoint->name == endpoint_variable ? with_path(endpoint->value, signal.path) : endpoint->value;
 }
 
 /// The protocol of the environment belongs to its endpoint, which `grpc` makes one of another kind.
-otlp::Encoding encoding_of(const OtlpOptions& options, const Environment& environment) {
+otlp::Encoding encoding_of(const OtlpOptions& options, const Environment& environment,
+                           const SignalNames& signal) {
   if (options.encoding) return *options.encoding;
-  constexpr char variable[] = "OTEL_EXPORTER_OTLP_PROTOCOL";
-  const auto protocol = environment(variable);
-  if (!protocol || *protocol == "http/protobuf") return otlp::Encoding::protobuf;
-  if (*protocol == "http/json") return otlp::Encoding::json;
+  const auto protocol = find_variable(environment, signal, "PROTOCOL");
+  if (!protocol || protocol->value == "http/protobuf") return otlp::Encoding::protobuf;
+  if (protocol->value == "http/json") return otlp::Encoding::json;
   if (!options.endpoint.empty()) return otlp::Encoding::protobuf;
-  throw Error(std::string(variable) + ": `" + *protocol +
+  throw Error(protocol->name + ": `" + protocol->value +
               "` is neither http/protobuf nor http/json: set `protocol` or `endpoint` in [otlp]");
+}
+
+/// Several signals may give the same one.
+void add_warning(std::vector<std::string>& warnings, std::string warning) {
+  if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+    warnings.push_back(std::move(warning));
 }
 
 /// Calls `read`, and returns what it throws as a warning; `consequence` follows the reason.
@@ -89,32 +122,71 @@ bool is_usable(std::vector<std::string>& warnings, std::string_view consequence,
     read();
     return true;
   } catch (const Error& error) {
-    warnings.push_back(std::string(error.what()) + "; " + std::string(consequence));
+    add_warning(warnings, std::string(error.what()) + "; " + std::string(consequence));
     return false;
   }
 }
 
-std::vector<std::string> headers_of(const Environment& environment) {
-  constexpr char variable[] = "OTEL_EXPORTER_OTLP_HEADERS";
+void warn_of_compression(const Environment& environment, const SignalNames& signal,
+                         std::vector<std::string>& warnings) {
+  const auto compression = find_variable(environment, signal, "COMPRESSION");
+  if (!compression || compression->value == "none") return;
+  add_warning(warnings, compression->name + ": `" + compression->value +
+                            "` is not supported; requests are sent without compression");
+}
+
+std::vector<std::string> headers_of(const Environment& environment, const SignalNames& signal) {
+  const auto variable = find_variable(environment, signal, "HEADERS");
   std::vector<std::string> headers;
-  for (const auto& [key, value] : read_pairs(variable, environment)) {
+  for (const auto& [key, value] : read_pairs(variable)) {
     headers.push_back(key + ": " + value);
     if (!otlp::is_header(headers.back()))
-      throw Error(std::string(variable) + ": names and values must be visible ASCII");
+      throw Error(variable->name + ": names and values must be visible ASCII");
   }
   return headers;
 }
 
-std::optional<std::chrono::milliseconds> milliseconds_of(const char* variable,
-                                                         const Environment& environment) {
-  const auto text = environment(variable);
-  if (!text) return std::nullopt;
+std::optional<std::chrono::milliseconds> milliseconds_of(const std::optional<Variable>& variable) {
+  if (!variable) return std::nullopt;
+  const std::string& text = variable->value;
   constexpr std::int64_t max = 24 * 3600 * 1000;
   std::int64_t ms = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), ms);
-  if (error != std::errc() || end != text->data() + text->size() || ms < 1 || ms > max)
-    throw Error(std::string(variable) + ": `" + *text + "` is not a number of milliseconds");
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ms);
+  if (error != std::errc() || end != text.data() + text.size() || ms < 1 || ms > max)
+    throw Error(variable->name + ": `" + text + "` is not a number of milliseconds");
   return std::chrono::milliseconds(ms);
+}
+
+/// The authorities of the environment belong to its endpoint: without them it could not be verified.
+std::string authorities_of(const OtlpOptions& options, const Environment& environment,
+                           const SignalNames& signal) {
+  const auto variable = find_variable(environment, signal, "CERTIFICATE");
+  if (!variable) return {};
+  const std::string error = otlp::check_authorities(variable->value);
+  if (error.empty()) return variable->value;
+  if (options.endpoint.empty()) throw Error(variable->name + ": " + error);
+  return {};
+}
+
+/// Throws Error if the signal cannot be sent as the environment asks.
+void read_signal(otlp::SignalConfig& into, const OtlpOptions& options, const Environment& environment,
+                 const SignalNames& signal) {
+  into.url = url_of(options, environment, signal);
+  if (!into.is_on()) return;
+  into.encoding = encoding_of(options, environment, signal);
+  // The headers of the environment may be secrets of its endpoint: another one does not get them.
+  if (options.headers_file.empty() && options.endpoint.empty())
+    into.headers = headers_of(environment, signal);
+  if (options.tls_ca.empty()) into.tls_ca = authorities_of(options, environment, signal);
+}
+
+bool is_disabled(const Environment& environment) {
+  auto disabled = find_variable(environment, "OTEL_SDK_DISABLED");
+  if (!disabled) return false;
+  std::string& value = disabled->value;
+  std::transform(value.begin(), value.end(), value.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return value == "true";
 }
 
 }  // namespace
@@ -125,40 +197,42 @@ std::optional<otlp::Config> otlp_config(const OtlpOptions& options, const Enviro
   otlp::Config config;
   config.full = options.full;
   config.retain = options.retain;
+  struct Signal {
+    bool is_wanted;
+    otlp::SignalConfig& config;
+    const SignalNames& names;
+  };
+  const Signal signals[] = {{options.traces, config.traces, traces_names},
+                            {options.metrics, config.metrics, metrics_names},
+                            {options.logs, config.logs, logs_names}};
   const bool is_exporting = is_usable(warnings, "nothing is exported by OpenTelemetry", [&] {
-    if (options.traces)
-      config.traces_url = url_of(options, environment, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "/v1/traces");
-    if (options.metrics)
-      config.metrics_url = url_of(options, environment, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "/v1/metrics");
-    if (options.logs)
-      config.logs_url = url_of(options, environment, "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "/v1/logs");
-    if (config.traces_url.empty() && config.metrics_url.empty() && config.logs_url.empty()) return;
-    config.encoding = encoding_of(options, environment);
-    // The headers of the environment may be secrets of its endpoint: another one does not get them.
-    if (!options.headers_file.empty())
-      config.headers_file = resolve(options.headers_file);
-    else if (options.endpoint.empty())
-      config.headers = headers_of(environment);
+    for (const Signal& each : signals)
+      if (each.is_wanted) read_signal(each.config, options, environment, each.names);
+    if (config.is_exporting() && is_disabled(environment)) throw Error("OTEL_SDK_DISABLED: is `true`");
   });
-  if (!is_exporting) return std::nullopt;
-  if (config.traces_url.empty() && config.metrics_url.empty() && config.logs_url.empty()) return std::nullopt;
-  if (!options.tls_ca.empty())
-    config.tls_ca = resolve(options.tls_ca);
-  else if (const auto file = environment("OTEL_EXPORTER_OTLP_CERTIFICATE"))
-    config.tls_ca = *file;
+  if (!is_exporting || !config.is_exporting()) return std::nullopt;
+  if (!options.headers_file.empty()) config.headers_file = resolve(options.headers_file);
   constexpr std::string_view unused = "it is not used";
+  for (const Signal& each : signals) {
+    if (!each.config.is_on()) continue;
+    if (!options.tls_ca.empty()) each.config.tls_ca = resolve(options.tls_ca);
+    warn_of_compression(environment, each.names, warnings);
+    is_usable(warnings, unused, [&] {
+      each.config.timeout =
+          milliseconds_of(find_variable(environment, each.names, "TIMEOUT")).value_or(each.config.timeout);
+    });
+  }
   is_usable(warnings, unused, [&] {
-    config.timeout = milliseconds_of("OTEL_EXPORTER_OTLP_TIMEOUT", environment).value_or(config.timeout);
+    config.metric_interval = milliseconds_of(find_variable(environment, "OTEL_METRIC_EXPORT_INTERVAL"))
+                                 .value_or(config.metric_interval);
   });
   is_usable(warnings, unused, [&] {
-    config.metric_interval =
-        milliseconds_of("OTEL_METRIC_EXPORT_INTERVAL", environment).value_or(config.metric_interval);
+    config.resource.more = read_pairs(find_variable(environment, "OTEL_RESOURCE_ATTRIBUTES"));
   });
-  is_usable(warnings, unused,
-            [&] { config.resource.more = read_pairs("OTEL_RESOURCE_ATTRIBUTES", environment); });
   for (const auto& [key, value] : config.resource.more)
     if (key == "service.name") config.resource.service_name = value;
-  if (const auto name = environment("OTEL_SERVICE_NAME")) config.resource.service_name = *name;
+  if (const auto name = find_variable(environment, "OTEL_SERVICE_NAME"))
+    config.resource.service_name = name->value;
   return config;
 }
 

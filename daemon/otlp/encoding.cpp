@@ -36,10 +36,7 @@ constexpr Field scope{1, "name"}, scope_version{2, "version"};
 namespace resource_fields {  // resource/v1/resource.proto
 constexpr Field attributes{1, "attributes"};
 }
-namespace trace {  // trace/v1/trace.proto, collector/trace/v1/trace_service.proto
-constexpr Field resource_spans{1, "resourceSpans"};
-constexpr Field resource{1, "resource"}, scope_spans{2, "scopeSpans"}, resource_schema{3, "schemaUrl"};
-constexpr Field scope{1, "scope"}, spans{2, "spans"}, scope_schema{3, "schemaUrl"};
+namespace trace {  // trace/v1/trace.proto
 constexpr Field trace_id{1, "traceId"}, span_id{2, "spanId"}, parent_span_id{4, "parentSpanId"},
     name{5, "name"}, kind{6, "kind"}, start{7, "startTimeUnixNano"}, end{8, "endTimeUnixNano"},
     attributes{9, "attributes"}, events{11, "events"}, dropped_events{12, "droppedEventsCount"},
@@ -47,19 +44,13 @@ constexpr Field trace_id{1, "traceId"}, span_id{2, "spanId"}, parent_span_id{4, 
 constexpr Field event_time{1, "timeUnixNano"}, event_name{2, "name"}, event_attributes{3, "attributes"};
 constexpr Field status_code{3, "code"};
 }  // namespace trace
-namespace logs {  // logs/v1/logs.proto, collector/logs/v1/logs_service.proto
-constexpr Field resource_logs{1, "resourceLogs"};
-constexpr Field resource{1, "resource"}, scope_logs{2, "scopeLogs"}, resource_schema{3, "schemaUrl"};
-constexpr Field scope{1, "scope"}, records{2, "logRecords"}, scope_schema{3, "schemaUrl"};
+namespace logs {  // logs/v1/logs.proto
 constexpr Field time{1, "timeUnixNano"}, severity{2, "severityNumber"}, severity_text{3, "severityText"},
     body{5, "body"}, attributes{6, "attributes"}, trace_id{9, "traceId"}, span_id{10, "spanId"},
     observed{11, "observedTimeUnixNano"}, event_name{12, "eventName"};
 constexpr int info = 9, error = 17;  // SeverityNumber
 }  // namespace logs
-namespace metrics {  // metrics/v1/metrics.proto, collector/metrics/v1/metrics_service.proto
-constexpr Field resource_metrics{1, "resourceMetrics"};
-constexpr Field resource{1, "resource"}, scope_metrics{2, "scopeMetrics"}, resource_schema{3, "schemaUrl"};
-constexpr Field scope{1, "scope"}, list{2, "metrics"}, scope_schema{3, "schemaUrl"};
+namespace metrics {  // metrics/v1/metrics.proto
 constexpr Field name{1, "name"}, description{2, "description"}, unit{3, "unit"}, gauge{5, "gauge"},
     sum{7, "sum"}, histogram{9, "histogram"};
 constexpr Field points{1, "dataPoints"}, temporality{2, "aggregationTemporality"},
@@ -141,33 +132,32 @@ void write_scope(Writer& to, const Resource& resource) {
   to.text(common::scope_version, resource.service_version);
 }
 
-/// The fields of one signal's envelope: Resource<Signal> and Scope<Signal> have the same shape.
+/// Export<Signal>ServiceRequest, Resource<Signal> and Scope<Signal>: of the same shape for each signal
+/// (collector/*/v1/*_service.proto and */v1/*.proto), only the names differ.
 struct Envelope {
-  Field list, resource, scopes, resource_schema, scope, items, scope_schema;
+  std::string_view list_name, scopes_name, items_name;
+  Field list() const { return {1, list_name}; }
+  Field scopes() const { return {2, scopes_name}; }
+  Field items() const { return {2, items_name}; }
 };
-constexpr Envelope trace_envelope{trace::resource_spans,  trace::resource, trace::scope_spans,
-                                  trace::resource_schema, trace::scope,    trace::spans,
-                                  trace::scope_schema};
-constexpr Envelope logs_envelope{logs::resource_logs,   logs::resource, logs::scope_logs,
-                                 logs::resource_schema, logs::scope,    logs::records,
-                                 logs::scope_schema};
-constexpr Envelope metrics_envelope{metrics::resource_metrics, metrics::resource, metrics::scope_metrics,
-                                    metrics::resource_schema,  metrics::scope,    metrics::list,
-                                    metrics::scope_schema};
+constexpr Field envelope_resource{1, "resource"}, envelope_scope{1, "scope"}, envelope_schema{3, "schemaUrl"};
+constexpr Envelope trace_envelope{"resourceSpans", "scopeSpans", "spans"};
+constexpr Envelope logs_envelope{"resourceLogs", "scopeLogs", "logRecords"};
+constexpr Envelope metrics_envelope{"resourceMetrics", "scopeMetrics", "metrics"};
 
 std::string request(const Envelope& envelope, const EncodedByHost& by_host, Resource resource,
                     Encoding encoding) {
   return encode(encoding, [&](auto& to) {
     using Writer = std::decay_t<decltype(to)>;
-    to.messages(envelope.list, by_host, [&](Writer& each, const auto& entry) {
+    to.messages(envelope.list(), by_host, [&](Writer& each, const auto& entry) {
       resource.host = entry.first;
-      each.message(envelope.resource, [&](Writer& inner) { write_resource(inner, resource); });
-      each.messages(envelope.scopes, std::vector{0}, [&](Writer& scoped, int) {
-        scoped.message(envelope.scope, [&](Writer& inner) { write_scope(inner, resource); });
-        scoped.encoded(envelope.items, entry.second);
-        scoped.text(envelope.scope_schema, schema_url);
+      each.message(envelope_resource, [&](Writer& inner) { write_resource(inner, resource); });
+      each.messages(envelope.scopes(), std::vector{0}, [&](Writer& scoped, int) {
+        scoped.message(envelope_scope, [&](Writer& inner) { write_scope(inner, resource); });
+        scoped.encoded(envelope.items(), entry.second);
+        scoped.text(envelope_schema, schema_url);
       });
-      each.text(envelope.resource_schema, schema_url);
+      each.text(envelope_schema, schema_url);
     });
   });
 }
@@ -321,6 +311,10 @@ std::string encode_log(const LogRecord& record, std::int64_t observed_ms, Encodi
   });
 }
 
+std::string encode_metric(const Metric& metric, Encoding encoding) {
+  return encode(encoding, [&](auto& to) { write_metric(to, metric); });
+}
+
 std::size_t count_of(const EncodedByHost& messages) {
   std::size_t count = 0;
   for (const auto& [host, each] : messages) count += each.size();
@@ -352,12 +346,8 @@ std::string logs_request(const EncodedByHost& records, Resource resource, Encodi
   return request(logs_envelope, records, std::move(resource), encoding);
 }
 
-std::string metrics_request(const std::vector<Metric>& metrics, const Resource& resource, Encoding encoding) {
-  EncodedByHost by_host;
-  std::vector<std::string>& list = by_host[resource.host];
-  for (const Metric& metric : metrics)
-    if (!metric.points.empty()) list.push_back(encode(encoding, [&](auto& to) { write_metric(to, metric); }));
-  return request(metrics_envelope, by_host, resource, encoding);
+std::string metrics_request(const EncodedByHost& metrics, Resource resource, Encoding encoding) {
+  return request(metrics_envelope, metrics, std::move(resource), encoding);
 }
 
 PartialSuccess parse_answer(std::string_view body, Encoding encoding) {

@@ -25,6 +25,8 @@ struct Resource {
 /// One message of its kind, to be put into a request later.
 std::string encode_span(const Span& span, Encoding encoding);
 std::string encode_log(const LogRecord& record, std::int64_t observed_ms, Encoding encoding);
+/// REQUIRES: it has points.
+std::string encode_metric(const Metric& metric, Encoding encoding);
 
 /// Encoded messages of one signal, by host.
 using EncodedByHost = std::map<std::string, std::vector<std::string>, std::less<>>;
@@ -36,7 +38,7 @@ EncodedByHost take_half(EncodedByHost& from);
 /// `resource.host` is replaced.
 std::string traces_request(const EncodedByHost& spans, Resource resource, Encoding encoding);
 std::string logs_request(const EncodedByHost& records, Resource resource, Encoding encoding);
-std::string metrics_request(const std::vector<Metric>& metrics, const Resource& resource, Encoding encoding);
+std::string metrics_request(const EncodedByHost& metrics, Resource resource, Encoding encoding);
 
 /// The `partial_success` of an answer. Another text than an answer counts as a complete success.
 struct PartialSuccess {

@@ -4,46 +4,29 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <random>
 #include <utility>
 
 #include "base/json_scan.hpp"
 #include "base/quantities.hpp"
 #include "serve/stream/frames.hpp"
-#include "serve/stream/session_numbers.hpp"
 
 namespace earshot::otlp {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds flush_delay{1000};  // after the first event of a batch, for further ones
-constexpr milliseconds last_response_wait_max{500}, last_metrics_wait_max{2000};  // at the stop
-constexpr milliseconds retry_delay_min{500},
-    retry_delay_max{30'000};  // doubles; Retry-After may ask for more
-constexpr milliseconds retry_after_max{600'000};
 constexpr milliseconds tick_interval{1000};
 constexpr milliseconds unreadable_retry_delay{30'000};
+constexpr milliseconds stalled_max{5'000};           // of a transcript that may still be read in parts
+constexpr std::int64_t file_time_slack_ms = 10'000;  // of a file, after the time of its last event
 
-constexpr long payload_too_large = 413;
-
-/// A token that is not valid (any more): the headers may have been corrected.
-bool is_unauthorized(long status) { return status == 401 || status == 403; }
-
-/// 0: no answer. OTLP specification 1.3, "Retryable Response Codes"; and what a wrong token or a proxy
-/// answers, which says nothing about the data: that stays until the setup is corrected.
-bool is_retryable(long status) {
-  return status == 0 || status == 429 || status == 502 || status == 503 || status == 504 ||
-         is_unauthorized(status) || status == 404;
-}
-
-/// Of a collector's text, for users. Control characters, and bytes that are not ASCII, become `.`: an answer
-/// in protobuf contains them.
-std::string first_line(std::string_view text) {
-  constexpr std::size_t bytes_max = 160;
-  std::string line(text.substr(0, std::min(text.find('\n'), bytes_max)));
-  for (char& c : line)
-    if (c < ' ' || c > '~') c = '.';
-  return line;
+/// Of what was exported, the last one included.
+std::vector<Cursor> marks_of(const Position& position) {
+  std::vector<Cursor> marks = position.marks;
+  if (position.exported != begin_cursor && (marks.empty() || is_after(position.exported, marks.back())))
+    marks.push_back(position.exported);
+  return marks;
 }
 
 std::string key_of(std::string_view session, std::string_view key) {
@@ -71,23 +54,30 @@ class Exporter::Sink final : public SpanSink {
   const bool is_new_;  // otherwise its spans were exported before the start
 };
 
+Exporter::Stream::Stream(Position position)
+    : spans(position.anchor, position.anchor_ms),
+      last(position.anchor),
+      check(marks_of(position), position.anchor),
+      marks(marks_of(position)),
+      newest_ms(position.newest_ms),
+      stored_parent(position.parent) {
+  if (!check.is_complete()) from = std::move(position);
+}
+
 Exporter::Exporter(boost::asio::io_context& io, boost::asio::any_io_executor disk, serve::Server& server,
                    ForEach for_each, Config config, const std::string& state)
     : io_(io),
       server_(server),
       for_each_(std::move(for_each)),
-      disk_(disk),
       config_(std::move(config)),
-      headers_(config_.headers),
-      file_(io, std::move(disk), state + "/otlp.json", config_.retain),
-      collector_(wall_now_ms()),
-      flush_timer_(io),
-      retry_timer_(io),
+      file_(io, disk, state + "/otlp.json", config_.retain),
       tick_timer_(io),
-      metrics_timer_(io),
       unreadable_timer_(io),
-      sender_(io),
-      metrics_sender_(config_.metrics_url.empty() ? nullptr : std::make_unique<Sender>(io)) {
+      requests_(io, std::move(disk), config_),
+      uploader_(io, config_, requests_, *this, std::random_device{}()),
+      metric_exporter_(config_.metrics.is_on()
+                           ? std::make_unique<MetricExporter>(io, config_, requests_, server)
+                           : nullptr) {
   file_.read();
 }
 
@@ -97,17 +87,23 @@ void Exporter::start() {
   spdlog::info("otlp: exporting the {} view", config_.full ? "full" : "meta");
   subscribe_all();
   tick();
-  if (metrics_sender_) call_after(metrics_timer_, config_.metric_interval, &Exporter::send_metrics);
+  if (metric_exporter_) metric_exporter_->start();
 }
 
 /// What is not exported yet is read from the transcripts after the next start. The metrics since the last
 /// interval would be lost: they are sent now.
 void Exporter::stop() {
-  if (!stopped_ && local_client_ && metrics_sender_ && of_metrics_.problem.empty()) send_metrics_now();
   if (std::exchange(stopped_, true)) return;
+  if (local_client_ && metric_exporter_) metric_exporter_->stop();
   if (local_client_) std::exchange(local_client_, nullptr)->leave();
-  for (Timer* timer : {&flush_timer_, &retry_timer_, &tick_timer_, &metrics_timer_, &unreadable_timer_})
-    timer->cancel();
+  uploader_.stop();
+  for (Timer* timer : {&tick_timer_, &unreadable_timer_}) timer->cancel();
+}
+
+void Exporter::flush_positions() {
+  uploader_.finish();
+  if (metric_exporter_) metric_exporter_->finish();
+  file_.flush();
 }
 
 void Exporter::call_after(Timer& timer, milliseconds delay, void (Exporter::*call)()) {
@@ -118,13 +114,20 @@ void Exporter::call_after(Timer& timer, milliseconds delay, void (Exporter::*cal
 }
 
 ExporterMetrics Exporter::metrics() const {
-  ExporterMetrics metrics = metrics_;
-  metrics.pending = pending_.items + (in_flight_ ? in_flight_->items : 0);
-  metrics.pending_bytes = pending_.bytes + (in_flight_ ? in_flight_->bytes : 0);
-  const Batch* oldest = in_flight_ ? &*in_flight_ : pending_.items > 0 ? &pending_ : nullptr;
-  metrics.problem = of_spans_.problem.empty() ? of_metrics_.problem : of_spans_.problem;
-  if (oldest) metrics.lag_seconds = std::chrono::duration<double>(Clock::now() - oldest->begun).count();
+  const Uploader::Counts counts = uploader_.counts();
+  ExporterMetrics metrics{counts.exported, counts.rejected,      counts.dropped,     expired_, counts.retries,
+                          counts.pending,  counts.pending_bytes, counts.lag_seconds, {}};
+  metrics.problem = uploader_.problem();
+  if (metrics.problem.empty() && metric_exporter_) metrics.problem = metric_exporter_->problem();
+  if (metrics.problem.empty() && !file_.problem().empty())
+    metrics.problem = "what was exported is not remembered: " + file_.problem();
   return metrics;
+}
+
+void Exporter::tick() {
+  release_held();
+  find_rewritten();
+  call_after(tick_timer_, tick_interval, &Exporter::tick);
 }
 
 // --- Subscriptions ---
@@ -147,15 +150,13 @@ void Exporter::subscribe_all() {
     const bool is_live = each.transcript() != nullptr;
     auto known = streams_.find(each.name());
     if (known == streams_.end()) {
-      const Position* position = file_.positions().find(each.name());
-      const bool is_complete = position && position->exported.offset == each.published_bytes();
+      const Position* position = position_of(each.name());
+      // One that was written later may have been rewritten to the same length.
+      const bool is_complete = position && position->exported.offset == each.published_bytes() &&
+                               each.modified_ms() <= position->newest_ms + file_time_slack_ms;
       const bool is_old = !position && each.modified_ms() < oldest_ms;
       if (!is_live && (is_complete || is_old)) return;
-      Stream stream;
-      if (position)
-        stream = {StreamSpans(position->anchor, position->anchor_ms), position->anchor, position->exported,
-                  position->newest_ms, position->parent};
-      known = streams_.emplace(each.name(), std::move(stream)).first;
+      known = streams_.emplace(each.name(), position ? Stream(*position) : Stream()).first;
     }
     const Cursor& last = known->second.last;
     after.push_back(each.name() + ':' + (last == begin_cursor ? "" : to_string(last)));
@@ -168,28 +169,92 @@ void Exporter::resubscribe() {
   if (stopped_ || std::exchange(resubscribe_pending_, true)) return;
   boost::asio::post(io_, [this, alive = std::weak_ptr<serve::InProcessClient>(local_client_)] {
     if (alive.expired() || stopped_ || !std::exchange(resubscribe_pending_, false)) return;
-    for (auto& [name, stream] : streams_) stream.held.clear(), stream.held_since.reset();  // sent again
+    for (auto& [name, stream] : streams_) {
+      stream.held.clear();  // sent again
+      stream.held_since.reset();
+      if (stream.differs) read_again(stream);
+    }
     held_bytes_ = 0;
     subscribe_all();
   });
 }
 
+/// Where a stream without an entry continues; null: at its beginning.
+const Position* Exporter::position_of(std::string_view name) const {
+  const Position* position = away_.find(name);
+  return position ? position : file_.positions().find(name);
+}
+
+/// A stream that is sent from its first line, if it is not known.
 Exporter::Stream& Exporter::stream_of(std::string_view name) {
   const auto known = streams_.find(name);
   if (known != streams_.end()) return known->second;
-  Stream stream;
-  if (const Position* position = file_.positions().find(name)) {  // it is sent from its beginning
-    stream.exported = position->exported;
-    stream.newest_ms = position->newest_ms;
+  const Position* found = position_of(name);
+  Position position = found ? *found : Position{};
+  position.anchor = begin_cursor;
+  position.anchor_ms = 0;
+  position.parent.reset();
+  return streams_.emplace(std::string(name), Stream(std::move(position))).first->second;
+}
+
+Position Exporter::position_at(const Stream& stream) {
+  Position position{stream.last, stream.spans.anchor(),    stream.newest_ms,
+                    {},          stream.spans.anchor_ms(), stream.marks.stored()};
+  if (const SpanContext* parent = stream.spans.parent()) position.parent = *parent;
+  if (!position.marks.empty() && position.marks.back() == position.exported) position.marks.pop_back();
+  return position;
+}
+
+/// The transcript went away, or has another history. If it returns, or as far as the new history has the same
+/// beginning, nothing is exported twice.
+void Exporter::on_away(std::string_view name) {
+  const auto known = streams_.find(name);
+  if (known == streams_.end()) return;
+  Stream& stream = known->second;
+  Position position = stream.from ? std::move(*stream.from) : position_at(stream);
+  if (position.exported != begin_cursor) {
+    // Its events may wait in a batch: the position is stored with them.
+    if (touched_.erase(known->first) > 0) uploader_.add_position(known->first, position);
+    if (!stream.from) position.marks = stream.marks.all();
+    away_.set(known->first, std::move(position));
   }
-  return streams_.emplace(std::string(name), std::move(stream)).first->second;
+  for (const std::string& held : stream.held) held_bytes_ -= std::min(held_bytes_, held.size());
+  streams_.erase(known);
+}
+
+/// Its transcript differs from what was exported after the last mark that was found: what follows is
+/// exported.
+void Exporter::read_again(Stream& stream) {
+  Position position = std::move(*stream.from);
+  const Cursor matched = stream.check.matched();
+  position.exported = matched;
+  std::erase_if(position.marks, [&](const Cursor& mark) { return is_after(mark, matched); });
+  stream = Stream(std::move(position));
+}
+
+/// Streams of which everything was read, but not what was exported: later events would be taken for those.
+void Exporter::find_rewritten() {
+  const tail::Archive* archive = server_.context().archive;
+  if (!caught_up_ || resubscribe_pending_ || !archive) return;
+  bool is_found = false;
+  for (auto& [name, stream] : streams_) {
+    if (!stream.from || !stream.held.empty()) continue;
+    const tail::Stream* file = archive->find(name);
+    if (!file) continue;
+    const Transcript* transcript = file->transcript();
+    // A cold one was read completely before the bookmark.
+    if (transcript && is_after(transcript->last_event(), stream.last)) continue;
+    if (!stream.stalled_since) stream.stalled_since = Clock::now();
+    if (Clock::now() - *stream.stalled_since < stalled_max) continue;
+    stream.differs = is_found = true;
+  }
+  if (is_found) resubscribe();
 }
 
 // --- Frames ---
 
 bool Exporter::has_room() const {
-  return !resubscribe_pending_ && pending_.bytes < batch_bytes_max && pending_.items < batch_items_max &&
-         held_bytes_ < held_bytes_max;
+  return !resubscribe_pending_ && uploader_.has_room() && held_bytes_ < held_bytes_max;
 }
 
 void Exporter::on_frame(std::string_view payload) {
@@ -205,7 +270,7 @@ void Exporter::on_frame(std::string_view payload) {
   } else if (frame->type == "reset") {
     on_reset(*frame);
   } else if (frame->type == "stream.removed") {
-    on_removed(*frame);
+    on_away(frame->stream);
   } else if (frame->type == "bookmark") {
     if (!caught_up_ && frame->flag("complete")) caught_up_ = Clock::now();
     add_ended_waits();
@@ -245,11 +310,24 @@ void Exporter::on_event(const WireFrame& frame, std::string_view payload) {
 
 void Exporter::handle(const std::string& name, Stream& stream, const WireFrame& frame,
                       std::string_view payload) {
-  if (!is_after(*frame.cursor, stream.last)) return;
-  const bool is_new = is_after(*frame.cursor, stream.exported);
+  if (stream.differs || !is_after(*frame.cursor, stream.last)) return;
+  stream.stalled_since.reset();
+  const ReplayCheck::Result result = stream.check.on_event(*frame.cursor);
+  if (result == ReplayCheck::Result::differs) {
+    stream.differs = true;
+    return resubscribe();
+  }
+  const bool is_new = result == ReplayCheck::Result::fresh;
+  if (stream.from && stream.check.is_complete()) {
+    stream.from.reset();
+    away_.remove(name);
+  }
   const serve::Session* session = server_.context().sessions.find(frame.session);
-  const SessionNames names{session ? std::string_view(session->program) : std::string_view(),
-                           session ? std::string_view(session->project) : std::string_view()};
+  SessionNames names;
+  if (session) names = {session->program, session->project};
+  std::string scratch;
+  const TextFilter* const filter = server_.context().filter;
+  if (frame.type == "turn.finished" && filter) names.project = filter->clean(names.project, scratch);
   const bool is_subagent_turn = frame.type == "turn.started" && !frame.agent.empty();
   const SpanContext* parent = is_subagent_turn ? parent_of(stream, frame) : nullptr;
   const std::optional<SpanContext> before = stream.spans.context_of(frame);
@@ -265,26 +343,22 @@ void Exporter::handle(const std::string& name, Stream& stream, const WireFrame& 
     waits_.on_turn_finished(frame.session, frame.time_ms);  // the time of an inferred end is not that end's
   }
   if (!is_new) return;
-  if (!config_.logs_url.empty()) {
+  stream.marks.add(*frame.cursor);
+  if (config_.logs.is_on()) {
     const std::optional<SpanContext> after = stream.spans.context_of(frame);
     add_log(frame, stream.newest_ms, payload, after ? after : before);
   }
   touched_.insert(name);
-  flush_soon();
+  uploader_.flush_soon();
 }
 
 void Exporter::add_span(const Span& span, std::string_view host, std::string_view program) {
   if (span.end_ms <= 0 || span.end_ms < wall_now_ms() - config_.retain.count()) {
-    ++metrics_.expired;
+    ++expired_;
     return;
   }
-  if (metrics_sender_) collector_.on_span(span, program);
-  if (config_.traces_url.empty()) return;
-  std::string encoded = encode_span(span, config_.encoding);
-  if (pending_.items++ == 0) pending_.begun = Clock::now();
-  pending_.bytes += encoded.size();
-  pending_.spans[std::string(host)].push_back(std::move(encoded));
-  flush_soon();
+  if (metric_exporter_) metric_exporter_->on_span(span, program, host);
+  if (config_.traces.is_on()) uploader_.add_span(host, encode_span(span, config_.traces.encoding));
 }
 
 /// `newest_ms`: the time of an event without one. `in`: the span that was open before or after the event.
@@ -303,10 +377,7 @@ void Exporter::add_log(const WireFrame& frame, std::int64_t newest_ms, std::stri
   record.attributes.label("gen_ai.conversation.id", frame.session);
   record.attributes.label("earshot.stream", frame.stream);
   record.attributes.label("earshot.cursor", to_string(*frame.cursor));
-  std::string encoded = encode_log(record, now_ms, config_.encoding);
-  if (pending_.items++ == 0) pending_.begun = Clock::now();
-  pending_.bytes += encoded.size();
-  pending_.logs[std::string(frame.host)].push_back(std::move(encoded));
+  uploader_.add_log(frame.host, encode_log(record, now_ms, config_.logs.encoding));
 }
 
 void Exporter::add_subagent(std::string_view session, std::string_view key, const SpanContext& span) {
@@ -392,224 +463,31 @@ void Exporter::add_ended_waits() {
 
 void Exporter::on_reset(const WireFrame& frame) {
   const std::string_view reason = frame.text("reason");
-  if (reason == "unknown") return on_removed(frame);
   if (reason == "unreadable")
     return call_after(unreadable_timer_, unreadable_retry_delay, &Exporter::resubscribe);
-  on_removed(frame);
+  on_away(frame.stream);
   // The answer to `after` has newer events only: read from the first line.
-  if (!frame.text("id").empty()) resubscribe();
-}
-
-void Exporter::on_removed(const WireFrame& frame) {
-  file_.remove(frame.stream);
-  if (in_flight_)  // its position is of the former transcript
-    std::erase_if(in_flight_->positions, [&](const auto& each) { return each.first == frame.stream; });
-  if (const auto known = touched_.find(frame.stream); known != touched_.end()) touched_.erase(known);
-  const auto known = streams_.find(frame.stream);
-  if (known == streams_.end()) return;
-  for (const std::string& held : known->second.held) held_bytes_ -= std::min(held_bytes_, held.size());
-  streams_.erase(known);
+  if (reason == "unknown" || frame.text("id").empty()) return;
+  stream_of(frame.stream);
+  resubscribe();
 }
 
 // --- Sending ---
 
-/// Flushes after a delay, or at once if no more events fit.
-void Exporter::flush_soon() {
-  if (in_flight_) return;  // then finish_batch() does
-  if (!has_room()) {
-    boost::asio::post(io_, [this, alive = std::weak_ptr<serve::InProcessClient>(local_client_)] {
-      if (!alive.expired()) flush();
-    });
-    return;
-  }
-  if (std::exchange(flush_scheduled_, true)) return;
-  call_after(flush_timer_, flush_delay, &Exporter::flush);
+StreamPositions Exporter::take_positions() {
+  StreamPositions positions;
+  for (const std::string& name : std::exchange(touched_, {}))
+    if (const auto found = streams_.find(name); found != streams_.end())
+      positions.emplace_back(name, position_at(found->second));
+  return positions;
 }
 
-void Exporter::flush() {
-  flush_scheduled_ = false;
-  if (stopped_ || in_flight_) return;
-  for (const std::string& name : std::exchange(touched_, {})) {
-    const auto found = streams_.find(name);
-    if (found == streams_.end()) continue;
-    const Stream& stream = found->second;
-    Position position{stream.last, stream.spans.anchor(), stream.newest_ms, std::nullopt,
-                      stream.spans.anchor_ms()};
-    if (const SpanContext* parent = stream.spans.parent()) position.parent = *parent;
-    pending_.positions.emplace_back(name, std::move(position));
-  }
-  Batch batch = std::exchange(pending_, {});
-  if (batch.items == 0) return commit(std::move(batch.positions));
-  if (!batch.spans.empty()) signals_.push_back({SignalKind::traces, std::exchange(batch.spans, {})});
-  if (!batch.logs.empty()) signals_.push_back({SignalKind::logs, std::exchange(batch.logs, {})});
-  in_flight_ = std::move(batch);
-  send_next();
+void Exporter::on_done(StreamPositions positions) {
+  for (auto& [stream, position] : positions) file_.set(stream, std::move(position));
+}
+
+void Exporter::on_room() {
   if (local_client_) local_client_->wake();
-}
-
-Request Exporter::request(const std::string& url, std::string body) const {
-  Request request{url, headers_, std::move(body), config_.tls_ca, config_.timeout.count()};
-  request.headers.push_back("Content-Type: " + std::string(content_type(config_.encoding)));
-  return request;
-}
-
-Request Exporter::request(const Signal& signal) const {
-  if (signal.kind == SignalKind::traces)
-    return request(config_.traces_url, traces_request(signal.items, config_.resource, config_.encoding));
-  return request(config_.logs_url, logs_request(signal.items, config_.resource, config_.encoding));
-}
-
-/// For the next attempt: the file may have a new token by then.
-void Exporter::read_headers_again() {
-  if (config_.headers_file.empty()) return;
-  boost::asio::post(disk_,
-                    [this, alive = std::weak_ptr<char>(alive_), file = config_.headers_file, &io = io_] {
-                      Config read;
-                      read.headers_file = file;
-                      const bool is_read = read_headers_file(read).empty();
-                      boost::asio::post(io, [this, alive, is_read, headers = std::move(read.headers)] {
-                        if (is_read && !alive.expired()) headers_ = headers;
-                      });
-                    });
-}
-
-void Exporter::send_next() {
-  if (stopped_ || sender_.is_busy()) return;
-  sender_.send(request(signals_.front()), [this](Response response) { on_response(std::move(response)); });
-}
-
-void Exporter::on_response(Response response) {
-  if (stopped_) return accept_last(response);
-  Signal& signal = signals_.front();
-  const std::size_t items = count_of(signal.items);
-  const std::string_view name = signal.kind == SignalKind::traces ? "traces" : "logs";
-  const std::string answer = "HTTP " + std::to_string(response.status);
-  const bool is_done = response.status >= 200 && response.status <= 299;
-  if (is_retryable(response.status)) {
-    ++metrics_.retries;
-    retry_delay_ = std::clamp(retry_delay_ * 2, retry_delay_min, retry_delay_max);
-    const milliseconds asked = std::min(milliseconds(response.retry_after_ms), retry_after_max);
-    if (is_unauthorized(response.status)) read_headers_again();
-    set_problem(of_spans_,
-                "the collector does not accept " + std::string(name) + ": " +
-                    (response.status == 0 ? response.error : answer),
-                true);
-    return call_after(retry_timer_, std::max(retry_delay_, asked), &Exporter::send_next);
-  }
-  retry_delay_ = milliseconds(0);
-  if (response.status == payload_too_large && items > 1) {
-    Signal second{signal.kind, take_half(signal.items)};
-    signals_.insert(signals_.begin() + 1, std::move(second));
-    return send_next();
-  }
-  if (is_done) {
-    const PartialSuccess partial = parse_answer(response.body, config_.encoding);
-    const std::uint64_t rejected = std::min<std::uint64_t>(partial.rejected, items);
-    metrics_.exported += items - rejected;
-    metrics_.rejected += rejected;
-    set_problem(
-        of_spans_,
-        rejected == 0 ? "" : "the collector rejects a part of the data: " + first_line(partial.message),
-        false);
-  } else {
-    metrics_.dropped += items;
-    set_problem(of_spans_, "the collector refuses the data: " + answer + ": " + first_line(response.body),
-                false);
-  }
-  signals_.pop_front();
-  if (!signals_.empty()) return send_next();
-  finish_batch();
-}
-
-/// A response after the stop: what it accepts is not sent again after the next start.
-void Exporter::accept_last(const Response& response) {
-  const bool is_final = !is_retryable(response.status) && response.status != payload_too_large;
-  if (in_flight_ && signals_.size() == 1 && is_final) commit(std::exchange(in_flight_->positions, {}));
-}
-
-void Exporter::flush_positions() {
-  if (const auto response = sender_.finish(last_response_wait_max)) accept_last(*response);
-  if (metrics_sender_) metrics_sender_->finish(last_metrics_wait_max);
-  file_.flush();
-}
-
-void Exporter::finish_batch() {
-  Batch batch = std::move(*in_flight_);
-  in_flight_.reset();
-  commit(std::move(batch.positions));
-  if (!has_room()) return flush();
-  if (pending_.items > 0 || !touched_.empty()) flush_soon();
-  if (local_client_) local_client_->wake();
-}
-
-void Exporter::commit(std::vector<std::pair<std::string, Position>> positions) {
-  for (auto& [stream, position] : positions)
-    if (streams_.contains(stream)) file_.set(stream, std::move(position));  // not removed meanwhile
-}
-
-/// Logs once per change of state: accepted, retried, refused.
-void Exporter::set_problem(Acceptance& of, const std::string& problem, bool is_retried) {
-  const bool is_change =
-      of.problem.empty() != problem.empty() || (!problem.empty() && of.is_retried != is_retried);
-  of = {problem, is_retried};
-  if (!is_change) return;
-  if (problem.empty())
-    spdlog::info("otlp: the collector accepts the data again");
-  else
-    spdlog::warn("otlp: {}{}", problem, is_retried ? "; retrying" : "; it is not sent again");
-}
-
-void Exporter::tick() {
-  release_held();
-  call_after(tick_timer_, tick_interval, &Exporter::tick);
-}
-
-// --- Metrics ---
-
-SessionNumbers Exporter::session_numbers() {
-  SessionNumbers numbers;
-  const serve::ServerContext& context = server_.context();
-  numbers.usd_by_program = server_.cost_by_program();
-  context.sessions.for_each([&](const serve::Session& session) {
-    if (!serve::is_live(session, context.recent)) return;
-    if (session.status && !session.status->state.empty()) ++numbers.by_state[session.status->state];
-    for (const LimitState* limit : serve::limits_of(session)) {
-      for (const LimitWindow& window : limit->windows) {
-        const auto resets = parse_time(window.resets_at);
-        if (!window.used_percent || (resets && *resets <= wall_now_ms())) continue;
-        const auto same = std::find_if(numbers.limits.begin(), numbers.limits.end(), [&](const auto& each) {
-          return each.program == session.program && each.limit == limit->limit && each.window == window.name;
-        });
-        if (same != numbers.limits.end())
-          same->used_ratio = std::max(same->used_ratio, *window.used_percent / 100);
-        else if (numbers.limits.size() < MetricCollector::limits_max)
-          numbers.limits.push_back({session.program, limit->limit, window.name, *window.used_percent / 100});
-      }
-    }
-  });
-  return numbers;
-}
-
-/// A failed request is not repeated: the next one has the same totals.
-void Exporter::send_metrics() {
-  call_after(metrics_timer_, config_.metric_interval, &Exporter::send_metrics);
-  send_metrics_now();
-}
-
-void Exporter::send_metrics_now() {
-  if (metrics_sender_->is_busy()) return;
-  Resource resource = config_.resource;
-  resource.host = server_.context().host;
-  const std::vector<Metric> metrics = collector_.collect(session_numbers(), wall_now_ms());
-  metrics_sender_->send(
-      request(config_.metrics_url, metrics_request(metrics, resource, config_.encoding)),
-      [this](const Response& response) {
-        const bool is_done = response.status >= 200 && response.status <= 299;
-        if (is_unauthorized(response.status)) read_headers_again();
-        const std::string reason =
-            response.status == 0 ? response.error : "HTTP " + std::to_string(response.status);
-        set_problem(of_metrics_, is_done ? "" : "the collector does not accept metrics: " + reason, true);
-      });
 }
 
 }  // namespace earshot::otlp

@@ -12,15 +12,17 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "base/clock.hpp"
 #include "otlp/config.hpp"
-#include "otlp/metric_collector.hpp"
+#include "otlp/exported_marks.hpp"
+#include "otlp/metric_exporter.hpp"
 #include "otlp/position_file.hpp"
-#include "otlp/sender.hpp"
+#include "otlp/requests.hpp"
 #include "otlp/status_waits.hpp"
 #include "otlp/stream_spans.hpp"
+#include "otlp/uploader.hpp"
 #include "serve/server.hpp"
 #include "tail/stream.hpp"
 
@@ -38,13 +40,10 @@ struct ExporterMetrics {
 };
 
 /// All calls and callbacks run on the event loop's thread.
-class Exporter final : private serve::InProcessListener {
+class Exporter final : private serve::InProcessListener, private UploaderListener {
  public:
   using ForEach = std::function<void(const std::function<void(const tail::Stream&)>&)>;
 
-  // Above these events wait in the transcripts. One more batch of this size may be in flight. A request stays
-  // well below 1 MiB, which is what common proxies accept.
-  static constexpr std::size_t batch_bytes_max = 512 << 10, batch_items_max = 2048;
   // Of subagents whose parent is not known yet. Above it, or this long after all missed events were read,
   // they become roots.
   static constexpr std::size_t held_bytes_max = 4 << 20;
@@ -63,24 +62,21 @@ class Exporter final : private serve::InProcessListener {
 
  private:
   struct Stream {
+    Stream() = default;
+    /// Continues at the anchor, or reads again what was exported from the first line.
+    explicit Stream(Position from);
+
     StreamSpans spans;
-    Cursor last = begin_cursor;      // of the last event that was handled
-    Cursor exported = begin_cursor;  // spans up to here were exported before the start
+    Cursor last = begin_cursor;  // of the last event that was handled
+    ReplayCheck check;           // which events were exported before
+    Marks marks;                 // of what is exported
     std::int64_t newest_ms = 0;
-    std::optional<SpanContext> stored_parent = {};  // of the turn at the anchor
-    std::deque<std::string> held = {};              // frames that wait for the parent's span
+    std::optional<SpanContext> stored_parent = {};        // of the turn at the anchor
+    std::optional<Position> from = {};                    // until the check is complete
+    bool differs = false;                                 // from what was exported: to be read again
+    std::optional<Clock::time_point> stalled_since = {};  // without an event, and what was exported not found
+    std::deque<std::string> held = {};                    // frames that wait for the parent's span
     std::optional<Clock::time_point> held_since = {};
-  };
-  struct Batch {
-    EncodedByHost spans, logs;
-    std::size_t items = 0, bytes = 0;
-    std::vector<std::pair<std::string, Position>> positions;  // reached when it is exported
-    Clock::time_point begun;
-  };
-  enum class SignalKind { traces, logs };
-  struct Signal {
-    SignalKind kind;
-    EncodedByHost items;
   };
   class Sink;
 
@@ -92,11 +88,15 @@ class Exporter final : private serve::InProcessListener {
   void on_status(const WireFrame& frame, const simdjson::dom::element& status);
   void add_ended_waits();
   void on_reset(const WireFrame& frame);
-  void on_removed(const WireFrame& frame);
 
   void subscribe_all();
   void resubscribe();
+  const Position* position_of(std::string_view name) const;
   Stream& stream_of(std::string_view name);
+  static Position position_at(const Stream& stream);
+  void on_away(std::string_view name);
+  void find_rewritten();
+  static void read_again(Stream& stream);
   const SpanContext* parent_of(const Stream& stream, const WireFrame& frame) const;
   void add_subagent(std::string_view session, std::string_view key, const SpanContext& span);
   void release_held();
@@ -104,37 +104,20 @@ class Exporter final : private serve::InProcessListener {
   void add_log(const WireFrame& frame, std::int64_t newest_ms, std::string_view payload,
                const std::optional<SpanContext>& in);
 
-  void flush();
-  void flush_soon();
-  void send_next();
-  Request request(const Signal& signal) const;
-  void on_response(Response response);
-  void accept_last(const Response& response);
-  void finish_batch();
-  void commit(std::vector<std::pair<std::string, Position>> positions);
-  struct Acceptance {     // by the collector, of traces and logs or of metrics
-    std::string problem;  // empty: it accepts them
-    bool is_retried = false;
-  };
-  static void set_problem(Acceptance& of, const std::string& problem, bool is_retried);
+  StreamPositions take_positions() override;
+  void on_done(StreamPositions positions) override;
+  void on_room() override;
   void tick();
-  void send_metrics();
-  void send_metrics_now();
-  SessionNumbers session_numbers();
-  void read_headers_again();
-  Request request(const std::string& url, std::string body) const;
   void call_after(Timer& timer, std::chrono::milliseconds delay, void (Exporter::*call)());
 
   boost::asio::io_context& io_;
   serve::Server& server_;
   const ForEach for_each_;
-  const boost::asio::any_io_executor disk_;
   const Config config_;
-  std::vector<std::string> headers_;  // of the configuration, or read again since
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
   PositionFile file_;
   FrameParser parser_;
   std::map<std::string, Stream, std::less<>> streams_;
+  Positions away_;  // of transcripts that went away or have another history, until they are read again
   std::map<std::string, std::string, std::less<>> main_streams_;  // by session
   std::map<std::string, SpanContext, std::less<>> subagents_;     // by session and key
   std::deque<std::string> subagent_order_;
@@ -145,21 +128,13 @@ class Exporter final : private serve::InProcessListener {
       caught_up_;  // when all missed events were read; the parents are among them
   bool subagent_added_ = false;
 
-  Batch pending_;
-  std::optional<Batch> in_flight_;
-  std::deque<Signal> signals_;  // of it, not sent yet; the first one is being sent or retried
-  std::chrono::milliseconds retry_delay_{0};
-  Acceptance of_spans_, of_metrics_;
-
-  MetricCollector collector_;
-
   std::shared_ptr<serve::InProcessClient> local_client_;
-  Timer flush_timer_, retry_timer_, tick_timer_, metrics_timer_, unreadable_timer_;
-  Sender sender_;
-  std::unique_ptr<Sender> metrics_sender_;  // null: without metrics
-  ExporterMetrics metrics_;
-  std::uint64_t subscriptions_ = 0;
-  bool stopped_ = false, flush_scheduled_ = false, resubscribe_pending_ = false;
+  Timer tick_timer_, unreadable_timer_;
+  Requests requests_;
+  Uploader uploader_;
+  std::unique_ptr<MetricExporter> metric_exporter_;  // null: without metrics
+  std::uint64_t expired_ = 0, subscriptions_ = 0;
+  bool stopped_ = false, resubscribe_pending_ = false;
 };
 
 }  // namespace earshot::otlp

@@ -1,5 +1,6 @@
 #include "otlp/metric_collector.hpp"
 
+#include <algorithm>
 #include <initializer_list>
 #include <span>
 #include <utility>
@@ -59,7 +60,8 @@ void MetricCollector::on_span(const Span& span, std::string_view program_name) {
   if (operation == "execute_tool") {
     histogram(tool_seconds_, {program, outcome}, second_bounds).add(seconds);
   } else if (operation == "invoke_agent" && find(span, "earshot.turn")) {
-    histogram(turn_seconds_, {program, outcome}, second_bounds).add(seconds);
+    const std::string kind = text_of(span, "gen_ai.agent.id").empty() ? "main" : "subagent";
+    histogram(turn_seconds_, {program, outcome, kind}, second_bounds).add(seconds);
   } else if (operation == "chat") {
     const std::string model = label(models_, text_of(span, "gen_ai.request.model"), models_max);
     const std::string provider = label(values_, text_of(span, "gen_ai.provider.name"), values_max);
@@ -80,9 +82,10 @@ void MetricCollector::on_span(const Span& span, std::string_view program_name) {
 
 std::vector<Metric> MetricCollector::collect(const SessionNumbers& sessions, std::int64_t now_ms) {
   std::vector<Metric> metrics;
+  const std::int64_t time_ms = std::max(start_ms_, now_ms);  // the clock may have been set back
   const auto begin = [&](std::string_view name, std::string_view description, std::string_view unit,
                          Metric::Kind kind) -> Metric& {
-    return metrics.emplace_back(Metric{name, description, unit, kind, start_ms_, now_ms, {}});
+    return metrics.emplace_back(Metric{name, description, unit, kind, start_ms_, time_ms, {}});
   };
   const auto add_histograms = [&](std::string_view name, std::string_view description, std::string_view unit,
                                   const std::map<Labels, Histogram>& all,
@@ -107,7 +110,7 @@ std::vector<Metric> MetricCollector::collect(const SessionNumbers& sessions, std
   add_histograms("earshot.tool.duration", "Duration of tool calls.", "s", tool_seconds_,
                  {"gen_ai.agent.name", "earshot.outcome"});
   add_histograms("earshot.turn.duration", "Duration of turns.", "s", turn_seconds_,
-                 {"gen_ai.agent.name", "earshot.outcome"});
+                 {"gen_ai.agent.name", "earshot.outcome", "earshot.agent.kind"});
   add_histograms("earshot.wait.duration", "How long agents waited for a person.", "s", wait_seconds_,
                  {"gen_ai.agent.name", "earshot.wait.reason"});
   add_sums("earshot.tokens", "Tokens used.", "{token}", tokens_,
@@ -137,6 +140,8 @@ std::vector<Metric> MetricCollector::collect(const SessionNumbers& sessions, std
     point.value = each.used_ratio;
     limits.points.push_back(std::move(point));
   }
+  for (Metric& metric : metrics)
+    for (Point& point : metric.points) point.attributes.label("host.name", host_);
   return metrics;
 }
 

@@ -1,4 +1,4 @@
-// What the exported spans add up to, and the present numbers of the sessions, as metrics. Pure.
+// What the exported spans of one host add up to, and the present numbers of its sessions, as metrics. Pure.
 //
 // Values that come from transcripts are few: further ones are `(other)`.
 #pragma once
@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "otlp/metric.hpp"
@@ -31,7 +32,8 @@ class MetricCollector {
   static constexpr std::size_t programs_max = 16, models_max = 64, values_max = 32, limits_max = 64;
   static constexpr std::string_view other = "(other)";
 
-  explicit MetricCollector(std::int64_t start_ms) : start_ms_(start_ms) {}
+  /// `host`: an attribute of each point.
+  MetricCollector(std::int64_t start_ms, std::string host) : start_ms_(start_ms), host_(std::move(host)) {}
   /// Each span once.
   void on_span(const Span& span, std::string_view program);
   /// The result refers to this object. A state that no session has any more is shown with 0.
@@ -43,6 +45,7 @@ class MetricCollector {
   static std::string label(Names& known, std::string_view value, std::size_t values_max);
 
   const std::int64_t start_ms_;
+  const std::string host_;
   Names programs_, models_, values_, states_;
   std::map<Labels, Histogram> token_usage_, tool_seconds_, turn_seconds_, wait_seconds_;
   std::map<Labels, double> tokens_;

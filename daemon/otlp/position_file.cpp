@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cstdio>
 #include <utility>
@@ -9,14 +10,6 @@
 #include "base/file.hpp"
 
 namespace earshot::otlp {
-namespace {
-
-void store(const std::string& path, const std::string& text) {
-  const std::string error = write_private_file(path, text);
-  if (!error.empty()) spdlog::warn("otlp: what was exported is not remembered: {}", error);
-}
-
-}  // namespace
 
 PositionFile::PositionFile(boost::asio::io_context& io, boost::asio::any_io_executor disk, std::string path,
                            std::chrono::milliseconds retain)
@@ -41,16 +34,14 @@ void PositionFile::set(const std::string& stream, Position position) {
   changed();
 }
 
-void PositionFile::remove(std::string_view stream) {
-  if (!positions_.find(stream)) return;
-  positions_.remove(stream);
-  changed();
-}
-
 void PositionFile::changed() {
   ++revision_;
+  write_after(problem_.empty() ? delay : failed_delay);
+}
+
+void PositionFile::write_after(std::chrono::milliseconds wait) {
   if (std::exchange(is_scheduled_, true)) return;
-  timer_.expires_after(delay);
+  timer_.expires_after(wait);
   timer_.async_wait([this](boost::system::error_code ec) {
     if (!ec) write();
   });
@@ -63,16 +54,31 @@ std::string PositionFile::text() {
 
 void PositionFile::write() {
   is_scheduled_ = false;
-  boost::asio::post(disk_, [path = path_, text = text(), revision = revision_, stored = stored_] {
-    store(path, text);
-    *stored = revision;
+  boost::asio::post(disk_, [this, alive = std::weak_ptr<char>(alive_), path = path_, text = text(),
+                            revision = revision_, loop = timer_.get_executor()] {
+    std::string error = write_private_file(path, text);
+    boost::asio::post(loop, [this, alive, revision, error = std::move(error)] {
+      if (!alive.expired()) on_written(revision, error);
+    });
   });
 }
 
+/// Warns once, not with each attempt.
+void PositionFile::on_written(std::uint64_t revision, const std::string& error) {
+  if (error.empty()) {
+    stored_ = std::max(stored_, revision);
+    if (!std::exchange(problem_, {}).empty()) spdlog::info("otlp: what was exported is remembered again");
+    return;
+  }
+  if (problem_.empty())
+    spdlog::warn("otlp: what was exported is not remembered, and would be sent again after a restart: {}",
+                 error);
+  problem_ = error;
+  write_after(failed_delay);
+}
+
 void PositionFile::flush() {
-  if (*stored_ == revision_) return;
-  store(path_, text());
-  *stored_ = revision_;
+  if (stored_ != revision_) on_written(revision_, write_private_file(path_, text()));
 }
 
 }  // namespace earshot::otlp

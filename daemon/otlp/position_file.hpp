@@ -1,6 +1,5 @@
 // The file of the state directory that keeps what was exported.
 #pragma once
-#include <atomic>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -17,6 +16,8 @@ namespace earshot::otlp {
 class PositionFile {
  public:
   static constexpr std::chrono::milliseconds delay{500};  // of a write: changes within it are one write
+  static constexpr std::chrono::milliseconds failed_delay{
+      30'000};  // after one that failed, as on a full disk
 
   /// Events before `retain` are not exported again, so their streams are not kept.
   PositionFile(boost::asio::io_context& io, boost::asio::any_io_executor disk, std::string path,
@@ -27,13 +28,16 @@ class PositionFile {
   void read();
   const Positions& positions() const { return positions_; }
   void set(const std::string& stream, Position position);
-  void remove(std::string_view stream);
   /// After the loop and the disk threads: writes what is not stored yet.
   void flush();
+  /// Why what was exported is not remembered, for users; empty: it is.
+  const std::string& problem() const { return problem_; }
 
  private:
   void changed();
+  void write_after(std::chrono::milliseconds wait);
   void write();
+  void on_written(std::uint64_t revision, const std::string& error);
   std::string text();
 
   const boost::asio::any_io_executor disk_;
@@ -41,8 +45,9 @@ class PositionFile {
   const std::chrono::milliseconds retain_;
   Timer timer_;
   Positions positions_;
-  std::uint64_t revision_ = 0;
-  const std::shared_ptr<std::atomic<std::uint64_t>> stored_ = std::make_shared<std::atomic<std::uint64_t>>(0);
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  std::uint64_t revision_ = 0, stored_ = 0;
+  std::string problem_;
   bool is_scheduled_ = false;
 };
 

@@ -24,6 +24,21 @@ std::optional<SpanContext> parse_context(std::string_view text) {
   return SpanContext{{*high, *low}, *span};
 }
 
+/// Nothing if one of them is not valid.
+std::optional<std::vector<Cursor>> marks_of(const simdjson::dom::element& json) {
+  std::vector<Cursor> marks;
+  simdjson::dom::array list;
+  const auto found = dom::member(json, "marks");
+  if (!found) return marks;
+  if (found->get_array().get(list)) return std::nullopt;
+  for (const simdjson::dom::element each : list) {
+    const auto cursor = parse_cursor(dom::as_text(each));
+    if (!cursor) return std::nullopt;
+    marks.push_back(*cursor);
+  }
+  return marks;
+}
+
 std::optional<Cursor> cursor_of(const simdjson::dom::element& json, std::string_view key) {
   const std::string_view text = dom::text_of(json, key);
   return text.empty() ? begin_cursor : parse_cursor(text);
@@ -42,20 +57,30 @@ std::optional<Positions> Positions::parse(std::string_view text) {
   Positions positions;
   for (const auto each : streams) {
     const auto exported = cursor_of(each.value, "exported"), anchor = cursor_of(each.value, "anchor");
-    if (!exported || !anchor) return std::nullopt;
-    positions.all_[std::string(each.key)] = {*exported, *anchor,
+    auto marks = marks_of(each.value);
+    if (!exported || !anchor || !marks) return std::nullopt;
+    positions.all_[std::string(each.key)] = {*exported,
+                                             *anchor,
                                              dom::int_of(each.value, "newest").value_or(0),
                                              parse_context(dom::text_of(each.value, "parent")),
-                                             dom::int_of(each.value, "anchor_time").value_or(0)};
+                                             dom::int_of(each.value, "anchor_time").value_or(0),
+                                             std::move(*marks)};
   }
   return positions;
 }
 
 std::string Positions::text() const {
+  std::string out = text(true);
+  return out.size() <= text_bytes_aim ? out : text(false);
+}
+
+std::string Positions::text(bool with_marks) const {
   std::string out;
   JsonWriter json(out);
   json.begin_object().member("version", version).key("streams").begin_object();
+  constexpr std::size_t stream_bytes_max = 16 << 10;  // of its name, escaped, and its position
   for (const auto& [stream, position] : all_) {
+    if (out.size() + stream_bytes_max > text_bytes_max) break;
     json.key(stream).begin_object();
     const auto add = [&](std::string_view name, const Cursor& cursor) {
       if (cursor != begin_cursor) json.member(name, to_string(cursor));
@@ -66,6 +91,8 @@ std::string Positions::text() const {
     if (position.anchor_ms != 0) json.member("anchor_time", position.anchor_ms);
     if (position.parent)
       json.member("parent", to_hex(position.parent->trace) + to_hex(position.parent->span));
+    if (with_marks && !position.marks.empty())
+      json.key("marks").array(position.marks, [&](const Cursor& mark) { json.value(to_string(mark)); });
     json.end_object();
   }
   json.end_object().end_object();

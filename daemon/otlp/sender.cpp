@@ -12,10 +12,11 @@
 #include <thread>
 #include <utility>
 
+#include "transfer/post.hpp"
+
 namespace earshot::otlp {
 namespace {
 
-constexpr std::int64_t connect_ms_max = 5000;
 constexpr std::chrono::milliseconds stop_wait_max{1000};  // for the thread, which is left to itself then
 
 /// One handle for all requests of a thread: it keeps the connection.
@@ -33,29 +34,15 @@ class Transfer {
     curl_slist* headers = nullptr;
     for (const std::string& header : request.headers) headers = curl_slist_append(headers, header.c_str());
     headers = curl_slist_append(headers, "Expect:");
-    const auto set = [&](CURLoption option, auto value) { curl_easy_setopt(easy_, option, value); };
-    set(CURLOPT_URL, request.url.c_str());
-    set(CURLOPT_HTTPHEADER, headers);
-    set(CURLOPT_USERAGENT, "earshotd");
-    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
-    set(CURLOPT_POSTFIELDS, request.body.c_str());
-    set(CURLOPT_FOLLOWLOCATION, 0L);
-#if LIBCURL_VERSION_NUM >= 0x075500
-    set(CURLOPT_PROTOCOLS_STR, "http,https");
-#else
-    set(CURLOPT_PROTOCOLS, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
-#endif
-    set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(std::min(request.timeout_ms, connect_ms_max)));
-    set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout_ms));
-    set(CURLOPT_NOSIGNAL, 1L);
-    set(CURLOPT_NOPROGRESS, 0L);
-    set(CURLOPT_XFERINFOFUNCTION, &Transfer::check_stopped);
-    set(CURLOPT_XFERINFODATA, static_cast<void*>(this));
-    set(CURLOPT_WRITEFUNCTION, &Transfer::append_body);
-    set(CURLOPT_WRITEDATA, static_cast<void*>(&response.body));
-    if (!request.tls_ca.empty()) set(CURLOPT_CAINFO, request.tls_ca.c_str());
+    response_ = &response;
+    transfer::set_post(easy_,
+                       {request.url, headers, request.body, request.tls_ca, "earshotd", request.timeout_ms},
+                       {&Transfer::check_stopped, &Transfer::append_body, this});
     const CURLcode code = curl_easy_perform(easy_);
     curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &response.status);
+    const char* type = nullptr;
+    curl_easy_getinfo(easy_, CURLINFO_CONTENT_TYPE, &type);
+    if (type != nullptr) response.content_type = type;
     curl_off_t retry_after_s = 0;
     curl_easy_getinfo(easy_, CURLINFO_RETRY_AFTER, &retry_after_s);
     constexpr curl_off_t retry_after_s_max = 24 * 3600;
@@ -70,8 +57,8 @@ class Transfer {
   }
 
  private:
-  static std::size_t append_body(char* bytes, std::size_t, std::size_t size, void* to) {
-    auto& body = *static_cast<std::string*>(to);
+  static std::size_t append_body(char* bytes, std::size_t, std::size_t size, void* self) {
+    std::string& body = static_cast<Transfer*>(self)->response_->body;
     if (body.size() + size > Response::body_bytes_max) return 0;  // ends the transfer
     body.append(bytes, size);
     return size;
@@ -82,6 +69,7 @@ class Transfer {
 
   const std::atomic<bool>& is_stopped_;
   CURL* easy_;
+  Response* response_ = nullptr;  // of the request in progress
 };
 
 }  // namespace

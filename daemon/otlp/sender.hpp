@@ -24,7 +24,8 @@ struct Response {
   static constexpr std::size_t body_bytes_max = 64 << 10;  // the rest is not read
 
   long status = 0;                  // 0: there was no answer
-  std::int64_t retry_after_ms = 0;  // 0: not stated
+  std::int64_t retry_after_ms = 0;  // as seconds or as a date; 0: not stated
+  std::string content_type;
   std::string body;
   std::string error;  // for users, without an answer
 };

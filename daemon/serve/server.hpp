@@ -107,7 +107,9 @@ class Server final : public tail::StreamObserver {
   bool has_transcript(std::string_view session);
   const ServerContext& context() const { return context_; }
   /// The cost since the start in USD, by program, as /metrics has it.
-  std::map<std::string, double> cost_by_program() { return metrics_.cost_by_program(context_.sessions); }
+  std::map<std::pair<std::string, std::string>, double> cost_by_program() {
+    return metrics_.cost_by_program(context_.sessions);
+  }
   /// Callbacks set by the daemon.
   void set_callbacks(DaemonCallbacks callbacks) { context_.callbacks = std::move(callbacks); }
   /// Further users of a hub. Before serve().

@@ -196,10 +196,11 @@ void SessionMetrics::count_costs(SessionStore& sessions) {
   });
 }
 
-std::map<std::string, double> SessionMetrics::cost_by_program(SessionStore& sessions) {
+std::map<std::pair<std::string, std::string>, double> SessionMetrics::cost_by_program(
+    SessionStore& sessions) {
   count_costs(sessions);
-  std::map<std::string, double> costs;
-  for (const auto& [key, usd] : costs_) costs[std::get<0>(key.second)] += usd;
+  std::map<std::pair<std::string, std::string>, double> costs;
+  for (const auto& [key, usd] : costs_) costs[{key.first, std::get<0>(key.second)}] += usd;
   return costs;
 }
 

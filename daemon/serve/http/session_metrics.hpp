@@ -40,8 +40,8 @@ class SessionMetrics {
   /// Sessions for which `is_live` is true are shown by name.
   void fill(MetricsPage& page, SessionStore& sessions, const std::function<bool(const Session&)>& is_live);
 
-  /// The cost since the start in USD, by program.
-  std::map<std::string, double> cost_by_program(SessionStore& sessions);
+  /// The cost since the start in USD, by host (empty unless at a hub) and program.
+  std::map<std::pair<std::string, std::string>, double> cost_by_program(SessionStore& sessions);
 
  private:
   using Labels = std::tuple<std::string, std::string, std::string>;  // unused ones are empty

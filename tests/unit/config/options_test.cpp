@@ -1,11 +1,11 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <map>
 #include <sstream>
 
 #include "base/quantities.hpp"
 #include "config/option_table.hpp"
 #include "serve/limits.hpp"
+#include "unit/config/support.hpp"
 #include "unit/places.hpp"
 #include "unit/serve/support.hpp"
 
@@ -13,27 +13,6 @@ using namespace earshot;
 using namespace earshot::config;
 
 namespace {
-
-/// A home directory and the environment of one invocation.
-struct Fixture {
-  test::TemporaryDirectory home;
-  std::map<std::string, std::string> variables{{"HOME", home.path()}};
-
-  ParseResult parse(const std::vector<std::string>& words) const {
-    const auto environment = [this](const char* name) -> std::optional<std::string> {
-      const auto it = variables.find(name);
-      if (it == variables.end()) return {};
-      return it->second;
-    };
-    return parse_options(words, environment, "1.2.3");
-  }
-  /// With `text` as earshot.toml.
-  ParseResult parse_file(std::string_view text, std::vector<std::string> words = {}) const {
-    home.write("e.toml", text);
-    words.insert(words.begin(), {"--config", home / "e.toml"});
-    return parse(words);
-  }
-};
 
 /// An input that is refused, and a part of the message.
 template <class Input>
@@ -551,48 +530,6 @@ TEST_CASE("the table of models: the default file, one beside earshot.toml, one o
   CHECK(has(fixture.parse({"--models", fixture.home / "sub/other.toml"}), "other"));
   fixture.variables["EARSHOT_MODELS"] = fixture.home / "sub/other.toml";
   CHECK(has(fixture.parse({}), "other"));
-}
-
-TEST_CASE("variables of OpenTelemetry that cannot be used are warnings") {
-  struct Row {
-    std::string file;
-    std::map<std::string, std::string> variables;
-    bool is_exporting;
-    std::string warning;  // a part; empty: none
-  };
-  const std::string own = "[otlp]\nendpoint = \"http://127.0.0.1:9\"\n";
-  const std::string endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT", protocol = "OTEL_EXPORTER_OTLP_PROTOCOL";
-  const std::string collector = "http://127.0.0.1:4317";
-  const Row rows[] = {
-      {"", {{endpoint, collector}, {protocol, "grpc"}}, false, protocol + ": `grpc`"},
-      {"", {{protocol, "grpc"}, {"OTEL_RESOURCE_ATTRIBUTES", "x"}}, false, ""},
-      {own, {{endpoint, collector}, {protocol, "grpc"}}, true, ""},
-      {"[otlp]\nprotocol = \"http/json\"\n", {{endpoint, collector}, {protocol, "grpc"}}, true, ""},
-      {own, {{"OTEL_RESOURCE_ATTRIBUTES", "lamp"}}, true, "OTEL_RESOURCE_ATTRIBUTES: must be"},
-      {own, {{"OTEL_EXPORTER_OTLP_TIMEOUT", "soon"}}, true, "OTEL_EXPORTER_OTLP_TIMEOUT: `soon`"},
-      {"", {{endpoint, "collector:4318"}}, false, endpoint + ": must be the address of a collector"},
-      {"", {{endpoint, collector}, {"OTEL_EXPORTER_OTLP_HEADERS", "lamp"}}, false, "_HEADERS: must be"},
-      {own, {{"OTEL_EXPORTER_OTLP_HEADERS", "lamp"}}, true, ""},
-  };
-  for (const Row& row : rows) {
-    Fixture fixture;
-    fixture.variables.insert(row.variables.begin(), row.variables.end());
-    const ParseResult parsed = fixture.parse_file(row.file);
-    INFO(row.file << ' ' << row.warning << ' ' << parsed.err);
-    REQUIRE(parsed.options);
-    CHECK(parsed.options->otlp.has_value() == row.is_exporting);
-    REQUIRE(parsed.options->warnings.size() == (row.warning.empty() ? 0 : 1));
-    if (!row.warning.empty()) CHECK_THAT(parsed.options->warnings[0], Catch::Contains(row.warning));
-  }
-}
-
-TEST_CASE("the headers of the environment are for its endpoint only") {
-  Fixture fixture;
-  fixture.variables["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://127.0.0.1:4318";
-  fixture.variables["OTEL_EXPORTER_OTLP_HEADERS"] = "x-key=secret";
-  CHECK(fixture.parse({}).options->otlp->headers == std::vector<std::string>{"x-key: secret"});
-  const ParseResult other = fixture.parse_file("[otlp]\nendpoint = \"http://127.0.0.1:9\"\n");
-  CHECK(other.options->otlp->headers.empty());
 }
 
 TEST_CASE("a bad table of models is refused, with file, line and key") {

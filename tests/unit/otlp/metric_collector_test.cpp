@@ -5,7 +5,7 @@
 namespace earshot::otlp {
 namespace {
 
-/// Label → value of the points of one metric, each of which has one label.
+/// Label → value of the points of one metric, each of which has one label and its host.
 std::map<std::string, double> values_of(const std::vector<Metric>& metrics, std::string_view name) {
   std::map<std::string, double> values;
   for (const Metric& metric : metrics) {
@@ -19,7 +19,7 @@ std::map<std::string, double> values_of(const std::vector<Metric>& metrics, std:
 }  // namespace
 
 TEST_CASE("a state that no session has any more is shown with 0") {
-  MetricCollector collector(0);
+  MetricCollector collector(0, "ada");
   SessionNumbers numbers;
   numbers.by_state = {{"working", 2}, {"waiting", 1}};
   CHECK(values_of(collector.collect(numbers, 1), "earshot.sessions") ==
@@ -30,7 +30,7 @@ TEST_CASE("a state that no session has any more is shown with 0") {
 }
 
 TEST_CASE("the cost is that of the programs, further ones together") {
-  MetricCollector collector(0);
+  MetricCollector collector(0, "ada");
   SessionNumbers numbers;
   for (std::size_t i = 0; i < MetricCollector::programs_max + 2; ++i)
     numbers.usd_by_program[std::string(1, static_cast<char>('a' + i))] = 1;

@@ -106,12 +106,12 @@ TEST_CASE("costs are counted by model, those of the history are not") {
   CHECK(std::stod(fixture.value(sample)) == once);
   fixture.turn(stream, 2);
   // By program without a page, and once only if the session vanishes and returns with its history.
-  CHECK(fixture.server.cost_by_program().at("claude-code") == Approx(2 * once));
+  CHECK(fixture.server.cost_by_program().at({"", "claude-code"}) == Approx(2 * once));
   fixture.server.on_removed(stream);
   fixture.server.on_added(stream);
-  CHECK(fixture.server.cost_by_program().at("claude-code") == Approx(2 * once));
+  CHECK(fixture.server.cost_by_program().at({"", "claude-code"}) == Approx(2 * once));
   fixture.turn(stream, 3);
-  CHECK(fixture.server.cost_by_program().at("claude-code") == Approx(3 * once));
+  CHECK(fixture.server.cost_by_program().at({"", "claude-code"}) == Approx(3 * once));
   CHECK(std::stod(fixture.value(sample)) == Approx(3 * once));
 }
 
