@@ -10,7 +10,7 @@ import unittest
 
 from support.endpoints import curl
 from support.harness import corpus, earshot, wait_for
-from support.otlp import OtlpCase, Receiver, expected_spans, missing, received_spans
+from support.otlp import OtlpCase, Receiver, attributes, expected_spans, host_of, missing, received_spans
 from support.recordings import scenarios
 from support.team import TeamCase
 from support.transcripts import Registry, Session, rewrite
@@ -198,7 +198,10 @@ class Otlp(OtlpCase):
 
         count = collections.Counter(span.identity()[0] for span in spans)
         wait_for(lambda: total("earshot.tool.duration", lambda p: int(p["count"])) == count["tool"], "the tools")
-        self.assertEqual(total("earshot.turn.duration", lambda p: int(p["count"])), count["turn"])
+        of_subagents = sum("gen_ai.agent.id" in span.attributes for span in spans if span.identity()[0] == "turn")
+        self.assertGreater(of_subagents, 0)
+        for kind, turns in (("main", count["turn"] - of_subagents), ("subagent", of_subagents)):
+            self.assertEqual(total("earshot.turn.duration", lambda p: int(p["count"]) * (attribute(p, "earshot.agent.kind") == kind)), turns)
         self.assertEqual(total("earshot.wait.duration", lambda p: int(p["count"])), count["wait"])
         self.assertEqual(total("earshot.tokens", lambda p: p["asDouble"] * (attribute(p, "earshot.token.kind") == "output")), tokens)
         self.assertEqual(total("gen_ai.client.token.usage", lambda p: p["sum"] * (attribute(p, "gen_ai.token.type") == "output")), tokens)
@@ -227,9 +230,8 @@ class Otlp(OtlpCase):
                  for scope in resource["scopeMetrics"] for each in scope["metrics"]}
         self.assertLessEqual({"earshot.tool.duration", "earshot.tokens", "earshot.cost"}, names)
 
-    def test_a_wait_for_permission_is_a_span_of_the_turn(self):
-        receiver = self.receiver()
-        daemon = self.exporting(receiver)
+    def waiting_session(self, daemon):
+        """A session that waits for permission to use a tool: its transcript, its registry entry, the call."""
         client = daemon.subscriber()
         session = Session(self.root)
         registry = Registry(self.root, session.session, self.process())
@@ -239,31 +241,10 @@ class Otlp(OtlpCase):
         client.wait_frame(type="tool.invoked", call=call)
         registry.set_status("waiting", "permission prompt")
         client.wait_frame(type="status", state="waiting", reason="permission")
-        registry.set_status("busy")
-        client.wait(lambda: client.all(type="status")[-1]["state"] == "working", "the end of the wait")
-        session.result(call)
-        session.reply("Done.", stop_reason="end_turn")
-        spans = wait_for(lambda: (s := receiver.spans()) and any(x.identity()[0] == "turn" for x in s) and any(x.identity()[0] == "wait" for x in s) and s,
-                         "the turn and the wait")
-        wait = [span for span in spans if span.identity()[0] == "wait"]
-        turn = [span for span in spans if span.identity()[0] == "turn"]
-        self.assertEqual([(w.name, w.parent, w.trace) for w in wait], [("earshot.wait permission", turn[0].id, turn[0].trace)])
-        self.assertGreaterEqual(wait[0].end_ms, wait[0].start_ms)
+        return session, registry, call
 
-    def test_a_wait_that_is_open_at_a_restart_is_a_span_of_its_turn(self):
-        receiver = self.receiver()
-        daemon = self.exporting(receiver)
-        client = daemon.subscriber()
-        session = Session(self.root)
-        registry = Registry(self.root, session.session, self.process())
-        registry.set_status("busy")
-        session.prompt("hello")
-        call = session.tool_call("Bash", {"command": "make"})
-        client.wait_frame(type="tool.invoked", call=call)
-        registry.set_status("waiting", "permission prompt")
-        client.wait_frame(type="status", state="waiting", reason="permission")
-        daemon.stop()
-        daemon = self.exporting(receiver)
+    def assert_wait_belongs_to_its_turn(self, daemon, receiver, session, registry, call):
+        """Ends the wait and the turn."""
         client = daemon.subscriber()
         client.wait_frame(type="session", session=session.session)
         registry.set_status("busy")
@@ -272,7 +253,21 @@ class Otlp(OtlpCase):
         session.reply("Done.", stop_reason="end_turn")
         spans = wait_for(lambda: (s := receiver.spans()) and {"turn", "wait"} <= {x.identity()[0] for x in s} and s, "the turn and the wait")
         turn, = (span for span in spans if span.identity()[0] == "turn")
-        self.assertEqual([(w.name, w.parent, w.trace) for w in spans if w.identity()[0] == "wait"], [("earshot.wait permission", turn.id, turn.trace)])
+        wait = [span for span in spans if span.identity()[0] == "wait"]
+        self.assertEqual([(w.name, w.parent, w.trace) for w in wait], [("earshot.wait permission", turn.id, turn.trace)])
+        self.assertGreaterEqual(wait[0].end_ms, wait[0].start_ms)
+
+    def test_a_wait_for_permission_is_a_span_of_the_turn(self):
+        receiver = self.receiver()
+        daemon = self.exporting(receiver)
+        self.assert_wait_belongs_to_its_turn(daemon, receiver, *self.waiting_session(daemon))
+
+    def test_a_wait_that_is_open_at_a_restart_is_a_span_of_its_turn(self):
+        receiver = self.receiver()
+        daemon = self.exporting(receiver)
+        waiting = self.waiting_session(daemon)
+        daemon.stop()
+        self.assert_wait_belongs_to_its_turn(self.exporting(receiver), receiver, *waiting)
 
     def test_after_kills_of_both_sides_each_span_arrives_and_at_most_once_more_for_each(self):
         receiver = self.receiver()
@@ -427,7 +422,9 @@ class Otlp(OtlpCase):
                 (endpoint + 'header_file = "x"\n', 2, "did you mean `headers_file`"),
                 (endpoint + 'headers_file = "readable"\n', 1, "others can read it"),
                 (endpoint + 'headers_file = "broken"\n', 1, "broken:1: must be"),
-                (endpoint + 'headers_file = "missing"\n', 1, "there is no such file")):
+                (endpoint + 'headers_file = "missing"\n', 1, "there is no such file"),
+                (endpoint + 'tls_ca = "missing.pem"\n', 1, "tls_ca"),
+                (endpoint + 'tls_ca = "readable"\n', 1, "contains no certificate")):
             with self.subTest(text=text):
                 daemon = self.configured(f"[otlp]\n{text}", ready=False)
                 self.assertEqual(daemon.wait_exit(), code)
@@ -479,19 +476,6 @@ class Otlp(OtlpCase):
         self.assertGreater(metric(daemon, "earshot_otlp_expired_total"), 0)
         self.assertNotIn(1, [span.attributes.get("earshot.turn") for span in receiver.spans()])
 
-    def test_a_rewritten_transcript_is_exported_anew(self):
-        receiver = self.receiver()
-        session = Session(self.root)
-        daemon = self.exporting(receiver)
-        session.turn("one")
-        self.assert_exported(receiver, self.expected(daemon))
-        before = {span.id for span in receiver.spans()}
-        with open(session.path, "w"):
-            pass
-        session.parent = None
-        session.turn("two")
-        wait_for(lambda: any(span.id not in before and span.identity()[0] == "turn" for span in receiver.spans()), "the new turn")
-
 
 @unittest.skipIf(missing(), missing())
 class OtlpHub(TeamCase):
@@ -499,7 +483,7 @@ class OtlpHub(TeamCase):
         receiver = Receiver(self.home)
         self.addCleanup(receiver.kill)
         broker = self.broker()
-        hub = self.hub(broker, top=f'[otlp]\nendpoint = "http://127.0.0.1:{receiver.port}"\n')
+        hub = self.hub(broker, top=f'[otlp]\nendpoint = "http://127.0.0.1:{receiver.port}"\n', environment={"OTEL_METRIC_EXPORT_INTERVAL": "200"})
         sessions = {}
         for name in ("ada", "bob"):
             sessions[name] = self.session(self.host(name, broker, view="meta"))
@@ -518,6 +502,14 @@ class OtlpHub(TeamCase):
         tools = [span for span in receiver.spans() if span.identity()[0] == "tool"]
         self.assertEqual({span.name for span in tools}, {"execute_tool Bash"})
         self.assertEqual(len({span.id for span in tools}), len(tools))
+
+        def turns_of_metrics():
+            """(host of the resource, of the point) → turns, of the last request."""
+            return {(host_of(resource), attributes(point)["host.name"]): int(point["count"])
+                    for request in receiver.received("/v1/metrics")[-1:] for resource in request["resourceMetrics"] for scope in resource["scopeMetrics"]
+                    for each in scope["metrics"] if each["name"] == "earshot.turn.duration" for point in each["histogram"]["dataPoints"]}
+
+        wait_for(lambda: turns_of_metrics() == {(name, name): 2 for name in sessions}, "the turns of each host as metrics")
 
 
 @unittest.skipIf(missing(), missing())

@@ -1,0 +1,92 @@
+"""What the OpenTelemetry exporter does with transcripts that go away, return or are rewritten."""
+import collections
+import os
+import unittest
+
+from support.harness import wait_for
+from support.otlp import OtlpCase, expected_spans, missing
+from support.transcripts import Session, rewrite
+
+
+def turns(receiver):
+    """(turn, span id) of each received span of a turn."""
+    return [(span.attributes["earshot.turn"], span.id) for span in receiver.spans() if span.identity()[0] == "turn"]
+
+
+@unittest.skipIf(missing(), missing())
+class OtlpTranscripts(OtlpCase):
+    def exported_turns(self, *prompts):
+        """A session whose turns were exported."""
+        receiver = self.receiver()
+        session = Session(self.root)
+        daemon = self.exporting(receiver)
+        for prompt in prompts:
+            session.turn(prompt)
+        self.assert_exported(receiver, expected_spans(daemon.replay(self.root)))
+        return receiver, session, daemon
+
+    def assert_turns(self, receiver, counts):
+        """Waits for the spans with these numbers of turns; none is sent twice."""
+        wait_for(lambda: collections.Counter(turn for turn, _ in turns(receiver)) == counts, f"turns {counts}")
+        sent = collections.Counter(span.id for span in receiver.spans())
+        self.assertEqual(max(sent.values()), 1, sent.most_common(3))
+
+    def test_a_transcript_that_goes_away_and_returns_is_not_exported_twice(self):
+        receiver, session, daemon = self.exported_turns("one", "two")
+        client = daemon.subscriber()
+        client.wait_frame(type="session", session=session.session)
+        away = os.path.join(self.home, "away.jsonl")
+        os.rename(session.path, away)
+        client.wait_frame(type="stream.removed")
+        os.rename(away, session.path)
+        session.turn("three")
+        self.assert_turns(receiver, {1: 1, 2: 1, 3: 1})
+
+    def test_one_that_returns_after_a_restart_is_not_exported_twice(self):
+        receiver, session, daemon = self.exported_turns("one", "two")
+        away = os.path.join(self.home, "away.jsonl")
+        daemon.stop()
+        os.rename(session.path, away)
+        daemon = self.exporting(receiver)
+        os.rename(away, session.path)
+        session.turn("three")
+        self.assert_turns(receiver, {1: 1, 2: 1, 3: 1})
+
+    def assert_rewritten_end_is_exported(self, change):
+        receiver, session, daemon = self.exported_turns("one", "two", "three")
+        daemon.stop()
+        rewrite(session.path, change)
+        self.exporting(receiver)
+        self.assert_turns(receiver, {1: 1, 2: 1, 3: 2})
+
+    def test_an_end_that_was_rewritten_while_the_daemon_was_down_is_exported_and_nothing_before_it(self):
+        self.assert_rewritten_end_is_exported(lambda content: content.replace(b"three", b"another one"))
+
+    def test_so_is_one_that_was_rewritten_to_the_same_length(self):
+        self.assert_rewritten_end_is_exported(lambda content: content.replace(b"three", b"other"))
+
+    def test_after_an_end_that_was_cut_off_while_the_daemon_was_down_the_new_turns_are_exported(self):
+        receiver, session, daemon = self.exported_turns("one", "two")
+        with open(session.path, "rb") as file:
+            before, parent = file.read(), session.parent
+        session.turn("three")
+        self.assert_turns(receiver, {1: 1, 2: 1, 3: 1})
+        daemon.stop()
+        rewrite(session.path, lambda _: before)
+        session.parent = parent
+        self.exporting(receiver)
+        session.turn("a third one that is longer than the former")
+        self.assert_turns(receiver, {1: 1, 2: 1, 3: 2})
+
+    def test_a_rewritten_transcript_is_exported_anew(self):
+        receiver = self.receiver()
+        session = Session(self.root)
+        daemon = self.exporting(receiver)
+        session.turn("one")
+        self.assert_exported(receiver, expected_spans(daemon.replay(self.root)))
+        before = {span.id for span in receiver.spans()}
+        with open(session.path, "w"):
+            pass
+        session.parent = None
+        session.turn("two")
+        wait_for(lambda: any(span.id not in before and span.identity()[0] == "turn" for span in receiver.spans()), "the new turn")
