@@ -77,6 +77,38 @@ function measure() {
   requestAnimationFrame(frame);
 }
 
+/**
+ * Calls `write(batch)` every `interval_ms` for `load_s` seconds, and measures the page meanwhile: it renders fewer than `rows_max` rows, its main thread has
+ * time left and, on an idle machine, its frames are steady.
+ */
+async function assertSteadyUnderLoad(t, page, rows_max, write) {
+  const slowness = calculate() / calculation_ms;
+  const cpuTime = await mainThreadTime(page);
+  const cpu_before = await cpuTime();
+  await page.evaluate(measure);
+  const idle_before = idleTime();
+  const start_ms = Date.now();
+  for (let batch = 0; batch < (load_s * 1000) / interval_ms; batch++) {
+    await write(batch);
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, start_ms + (batch + 1) * interval_ms - Date.now())));
+  }
+  const took = Date.now() - start_ms;
+  const { long, frames, rows } = await page.evaluate(() => ({ long: globalThis.long, frames: globalThis.frames, rows: document.querySelectorAll("#sessions li").length }));
+  const share = (await cpuTime() - cpu_before) / (took / 1000);
+  const idle = (idleTime() - idle_before) / (took * cpus().length);
+  t.diagnostic(`${took} ms; ${rows} rendered rows; ${long.length} tasks of more than ${long_task_ms} ms${long.length ? `, the longest ${Math.round(Math.max(...long))} ms` : ""}`);
+  t.diagnostic(`${(frames.length / (took / 1000)).toFixed(1)} frames a second; interval: median ${quantile(frames).toFixed(1)}, 95% ${quantile(frames, 0.95).toFixed(1)}, longest ${Math.round(Math.max(...frames))} ms; heap ${mebibytes(await heap(page))}`);
+  t.diagnostic(`the main thread used ${(share * 100).toFixed(0)}% of a core`);
+  assert.ok(rows < rows_max, `${rows} rendered rows`);
+  assert.ok(share / Math.max(1, slowness) < cpu_share_max, `the page's main thread used ${share} of a core; a calculation took ${slowness.toFixed(1)} times as long`);
+  if (loadavg()[0] > busy_load || idle < idle_min || slowness > slowness_max) {
+    t.diagnostic(`BUSY: load average ${loadavg()[0].toFixed(1)}, processors ${(idle * 100).toFixed(0)}% idle, a calculation took ${slowness.toFixed(1)} times as long: frame rate and long tasks are not asserted`);
+  } else {
+    assert.ok(long.length <= long_tasks_max, `${long.length} long tasks: ${long.map(Math.round).join()}`);
+    assert.ok(frames.length >= frames_min * (took / 1000), `${frames.length} frames in ${took} ms`);
+  }
+}
+
 /** Runs in the page: each session is of one of many hosts, and works or waits. */
 function spreadOverHosts({ sessions, hosts, waiting }) {
   const numbers = new Map();
@@ -141,40 +173,17 @@ withBrowser("load", (env) => {
     const { page } = await env.openPage();
     await page.getByRole("button", { name: `${sessions.toLocaleString("en")} working` }).waitFor();
     const before = await heap(page);
-    const slowness = calculate() / calculation_ms;
-    const cpuTime = await mainThreadTime(page);
-    const cpu_before = await cpuTime();
-    await page.evaluate(measure);
-    const idle_before = idleTime();
-    const start_ms = Date.now();
-    for (let batch = 0; batch < (load_s * 1000) / interval_ms; batch++) {
+    await assertSteadyUnderLoad(t, page, 80, async (batch) => {
       for (let n = 0; n < 50; n++) { // two events each: a message and its tokens
         const one = all[(batch * 50 + n) % sessions];
         one.append(one.setContext(10_000 + batch * 500).reply(`step ${batch}`, null));
       }
       if (batch % 10 === 5) await page.mouse.wheel(0, 2500);
-      await new Promise((resolve) => setTimeout(resolve, Math.max(0, start_ms + (batch + 1) * interval_ms - Date.now())));
-    }
-    const took = Date.now() - start_ms;
-    const { long, frames, rows } = await page.evaluate(() => ({ long: globalThis.long, frames: globalThis.frames, rows: document.querySelectorAll("#sessions li").length }));
-    const share = (await cpuTime() - cpu_before) / (took / 1000);
-    const idle = (idleTime() - idle_before) / (took * cpus().length);
+    });
     new ScriptedSession(env.daemon.root, "/home/ada/project-0").addPrompt("the last one");
     await page.getByRole("button", { name: `${(sessions + 1).toLocaleString("en")} working` }).waitFor({ timeout: late_ms_max }); // nothing waits in the page's memory
     const after = await heap(page);
-    t.diagnostic(`${((load_s * 1000) / interval_ms) * 100} events in ${took} ms; ${rows} rendered rows`);
-    t.diagnostic(`${long.length} tasks of more than ${long_task_ms} ms${long.length ? `, the longest ${Math.round(Math.max(...long))} ms` : ""}`);
-    t.diagnostic(`${(frames.length / (took / 1000)).toFixed(1)} frames a second; interval: median ${quantile(frames).toFixed(1)}, 95% ${quantile(frames, 0.95).toFixed(1)}, longest ${Math.round(Math.max(...frames))} ms`);
-    t.diagnostic(`the main thread used ${(share * 100).toFixed(0)}% of a core`);
     t.diagnostic(`heap ${mebibytes(before)} before, ${mebibytes(after)} after`);
-    assert.ok(rows < 80);
-    assert.ok(share / Math.max(1, slowness) < cpu_share_max, `the page's main thread used ${share} of a core; a calculation took ${slowness.toFixed(1)} times as long`);
-    if (loadavg()[0] > busy_load || idle < idle_min || slowness > slowness_max) {
-      t.diagnostic(`BUSY: load average ${loadavg()[0].toFixed(1)}, processors ${(idle * 100).toFixed(0)}% idle, a calculation took ${slowness.toFixed(1)} times as long: frame rate and long tasks are not asserted`);
-    } else {
-      assert.ok(long.length <= long_tasks_max, `${long.length} long tasks: ${long.map(Math.round).join()}`);
-      assert.ok(frames.length >= frames_min * (took / 1000), `${frames.length} frames in ${took} ms`);
-    }
     assert.ok(after < before * 1.5, `heap grew from ${mebibytes(before)} to ${mebibytes(after)}`);
     await page.evaluate(() => scrollTo(0, 0));
     await page.keyboard.press("/");
@@ -195,35 +204,13 @@ withBrowser("load", (env) => {
     t.diagnostic(`${team.sessions} sessions shown after ${Date.now() - start_ms} ms`);
     await page.getByLabel("Group").selectOption("host");
     await page.waitForFunction((hosts) => document.querySelectorAll("#host option").length === hosts + 1, team.hosts);
-    const slowness = calculate() / calculation_ms;
-    const cpuTime = await mainThreadTime(page);
-    const cpu_before = await cpuTime();
-    await page.evaluate(measure);
-    const idle_before = idleTime();
-    const began_ms = Date.now();
-    for (let batch = 0; batch < (load_s * 1000) / interval_ms; batch++) {
+    await assertSteadyUnderLoad(t, page, 100, async (batch) => {
       for (let n = 0; n < 20; n++) {
         const one = all[(batch * 20 + n) * 7 % all.length];
         one.append(one.reply(`step ${batch}`, null));
       }
       await page.mouse.wheel(0, 400);
-      await new Promise((resolve) => setTimeout(resolve, Math.max(0, began_ms + (batch + 1) * interval_ms - Date.now())));
-    }
-    const took = Date.now() - began_ms;
-    const share = (await cpuTime() - cpu_before) / (took / 1000);
-    const { long, frames, rows } = await page.evaluate(() => ({ long: globalThis.long, frames: globalThis.frames, rows: document.querySelectorAll("#sessions li").length }));
-    const idle = (idleTime() - idle_before) / (took * cpus().length);
-    t.diagnostic(`${long.length} tasks of more than ${long_task_ms} ms${long.length ? `, the longest ${Math.round(Math.max(...long))} ms` : ""}; ${rows} rendered rows`);
-    t.diagnostic(`${(frames.length / (took / 1000)).toFixed(1)} frames a second; interval: median ${quantile(frames).toFixed(1)}, 95% ${quantile(frames, 0.95).toFixed(1)}, longest ${Math.round(Math.max(...frames))} ms; heap ${mebibytes(await heap(page))}`);
-    t.diagnostic(`the main thread used ${(share * 100).toFixed(0)}% of a core`);
-    assert.ok(rows < 100, `${rows} rendered rows`);
-    assert.ok(share / Math.max(1, slowness) < cpu_share_max, `the page's main thread used ${share} of a core; a calculation took ${slowness.toFixed(1)} times as long`);
-    if (loadavg()[0] > busy_load || idle < idle_min || slowness > slowness_max) {
-      t.diagnostic(`BUSY: load average ${loadavg()[0].toFixed(1)}, processors ${(idle * 100).toFixed(0)}% idle, a calculation took ${slowness.toFixed(1)} times as long: frame rate and long tasks are not asserted`);
-    } else {
-      assert.ok(long.length <= long_tasks_max, `${long.length} long tasks: ${long.map(Math.round).join()}`);
-      assert.ok(frames.length >= frames_min * (took / 1000), `${frames.length} frames in ${took} ms`);
-    }
+    });
     await page.evaluate(() => scrollTo(0, 0));
     await page.getByLabel("Host", { exact: true }).selectOption("host-77");
     await page.waitForFunction(() => [...document.querySelectorAll("#rows .group .host")].map((host) => host.textContent).join() === "host-77");
