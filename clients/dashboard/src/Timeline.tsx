@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { now, plural } from "./format.js";
 import type { Entry, SessionModel, ToolCall } from "./model.js";
 import { layoutTimeline, toolText, type Box, type Colors } from "./timelineLayout.js";
+import { timelineSvg } from "./timelineSvg.js";
 
 const zoom_max = 400;
 const zoom_step = 1.6; // of a key or button
@@ -14,6 +15,9 @@ const color_names: Record<keyof Colors, string> = {
   text: "text", muted: "muted", line: "line", raised: "raised", accent: "accent", ground: "ground", bad: "tool-bad", badText: "tool-bad-text", running: "tool-running", runningText: "tool-running-text",
   wait: "wait", edit: "tool-edit", command: "tool-command", read: "tool-read", agent: "tool-agent", other: "tool-other",
 };
+
+/** Draws a timeline's canvas as SVG, in the colours of the reader's scheme. */
+export const svgOf = new WeakMap<HTMLCanvasElement, () => SVGElement | undefined>();
 
 function themeColors(element: Element): Colors {
   const style = getComputedStyle(element);
@@ -55,6 +59,10 @@ export function Timeline({ model, base, version, open, show }: Props) {
     const element = canvas.current!.parentElement!;
     const observer = new ResizeObserver(() => setWidth(element.clientWidth));
     observer.observe(element);
+    svgOf.set(canvas.current!, () => {
+      const { timeline: drawn, width: size, left: from } = latest.current;
+      return drawn && timelineSvg(size, drawn.height, color_names, (pen, colors) => drawn.draw(pen, colors, from, undefined));
+    });
     const redraw = () => paint.current(); // at once: paper does not wait for a render
     for (const media of color_media) media.addEventListener("change", redraw);
     return () => {

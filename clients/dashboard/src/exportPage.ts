@@ -1,6 +1,7 @@
 // The session's page as one HTML file: no script, its style inside, and a policy of its own that allows nothing else. What is saved are copies of the
 // elements below; everything of another kind becomes its text.
 import { safeAddress } from "./Markdown.js";
+import { svgOf } from "./Timeline.js";
 
 const tags = new Set([
   "a", "article", "aside", "b", "blockquote", "br", "code", "dd", "del", "details", "div", "dl", "dt", "em", "figcaption", "figure", "h2", "h3", "h4", "header", "hr", "img", "li", "mark", "ol", "p", "pre",
@@ -17,13 +18,18 @@ function cleaned(root: HTMLElement): HTMLElement {
   const copy = inert.importNode(root, true);
   const canvases = [...root.querySelectorAll("canvas")];
   [...copy.querySelectorAll("canvas")].forEach((canvas, n) => {
-    const image = inert.createElement("img");
     const drawn = canvases[n]!;
     if (drawn.width === 0 || drawn.height === 0) return canvas.remove();
+    const svg = svgOf.get(drawn)?.();
+    if (svg) {
+      svg.setAttribute("aria-label", drawn.getAttribute("aria-label") ?? "");
+      return canvas.replaceWith(inert.importNode(svg, true));
+    }
+    const image = inert.createElement("img");
     image.setAttribute("src", drawn.toDataURL("image/png"));
     image.setAttribute("alt", drawn.getAttribute("aria-label") ?? "");
     image.setAttribute("width", String(drawn.clientWidth || drawn.width));
-    image.setAttribute("class", drawn.className || "timeline-image");
+    image.setAttribute("class", drawn.className);
     canvas.replaceWith(image);
   });
   for (const element of copy.querySelectorAll(left_out)) element.remove();
@@ -56,6 +62,7 @@ export async function htmlOf(root: HTMLElement, title: string, now = new Date())
 </head>
 <body class="saved">
 <main>
+<h1 class="visually-hidden">earshot</h1>
 ${cleaned(root).outerHTML}
 <footer class="note">Saved with earshot, ${escapeHtml(now.toLocaleString())}.</footer>
 </main>

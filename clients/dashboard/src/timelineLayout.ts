@@ -24,13 +24,18 @@ export interface Box { x: number; y: number; width: number; height: number; tool
 
 export type Colors = Record<"text" | "muted" | "line" | "raised" | "accent" | "ground" | "bad" | "badText" | "running" | "runningText" | "wait" | ToolKind, string>;
 
+/** What is used of a canvas: timelineSvg.ts has it, too. */
+export type Pen = Pick<CanvasRenderingContext2D, "beginPath" | "clearRect" | "clip" | "fill" | "fillRect" | "fillText" | "lineTo" | "moveTo" | "restore" | "save" | "strokeRect" | "translate">
+  & { rect(x: number, y: number, width: number, height: number): void; roundRect(x: number, y: number, width: number, height: number, radius: number): void }
+  & { fillStyle: unknown; strokeStyle: unknown; font: string; globalAlpha: number; lineWidth: number; textBaseline: CanvasTextBaseline };
+
 export interface TimelineLayout {
   /** Of the whole timeline: the window's width times the zoom. */
   width: number;
   height: number;
   boxes: Box[];
   /** Draws the part from `left` on, of the window's width. */
-  draw(context: CanvasRenderingContext2D, colors: Colors, left: number, selected: ToolCall | undefined): void;
+  draw(context: Pen, colors: Colors, left: number, selected: ToolCall | undefined): void;
 }
 
 /** A call in one line: its name, input, outcome, duration and time. */
@@ -212,7 +217,7 @@ export function layoutTimeline(model: SessionModel, base: string, window_px: num
   const mark_boxes = [...markBoxes(model.compactions, "compaction"), ...markBoxes(model.queued, "queued"), ...markBoxes(model.failures, "failure")];
   boxes.push(...mark_boxes);
 
-  const draw = (context: CanvasRenderingContext2D, colors: Colors, left: number, selected: ToolCall | undefined) => {
+  const draw = (context: Pen, colors: Colors, left: number, selected: ToolCall | undefined) => {
     context.clearRect(0, 0, window_px, height);
     context.save();
     context.translate(-left, 0);

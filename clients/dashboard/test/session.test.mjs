@@ -212,6 +212,10 @@ withBrowser("the session page", (env) => {
     for (const distance of [40, 70, 100, 130]) await touch("touchMove", distance);
     await touch("touchEnd");
     await page.waitForFunction(() => document.querySelector(".cursor[data-zoomed]"));
+    await touch("touchStart", 130);
+    for (const distance of [100, 70, 40, 15]) await touch("touchMove", distance);
+    await touch("touchEnd");
+    await page.waitForFunction(() => document.querySelector(".cursor:not([data-zoomed])"));
   });
 
   test("charts: the context against its window, the cost by turn, the time; files with their lines, and a click leads to the edit", async () => {
@@ -375,7 +379,17 @@ withBrowser("the session page", (env) => {
     assert.deepEqual(await saved.locator("a[href]").evaluateAll((all) => [...new Set(all.map((link) => new URL(link.href).protocol))]), ["https:"]);
     assert.ok(await saved.locator("details.call[open] .terminal").count() >= 4);
     assert.deepEqual(requests.filter((url) => !url.startsWith("data:") && url !== "about:blank"), []);
+    assert.equal(await saved.locator("svg.timeline-image[role=img][aria-label^='Timeline: ']").count(), 1);
+    const timeline = saved.locator("svg.timeline-image");
+    assert.ok(await timeline.locator("text", { hasText: "make soak" }).count() > 0);
+    const colors = () => timeline.locator("rect").evaluateAll((all) => [...new Set(all.map((rect) => getComputedStyle(rect).fill))]);
+    const light = await colors();
+    assert.ok(light.length >= 5, light.join()); // kinds of work, turns, lines
     await saved.emulateMedia({ colorScheme: "dark" });
+    const dark = await colors();
+    assert.equal(dark.length, light.length);
+    assert.deepEqual(dark.filter((color) => light.includes(color)), []);
+    assert.deepEqual(await violations(saved), []);
     assert.notEqual(await saved.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
     assert.deepEqual(errors, []);
   });
