@@ -8,7 +8,7 @@ import { currentFrame, post, sessions, visible } from "./connection.js";
 import { CopyButton } from "./CopyButton.js";
 import { htmlOf, saveFile } from "./exportPage.js";
 import { Files } from "./Files.js";
-import { programName, shortModel, tokens } from "./format.js";
+import { dayTime, ms, now, programName, shortModel, tokens } from "./format.js";
 import { Gauges } from "./Numbers.js";
 import type { Entry } from "./model.js";
 import { openSession } from "./session.js";
@@ -24,7 +24,7 @@ function Head({ frame, current }: { frame: SessionFrame; current: SessionFrame }
     <header class="head" data-state={status.state}>
       <h2><ProgramMark program={frame.program} />{titleOf(frame)}</h2>
       <p class="facts">
-        {isOffline(frame) ? <span class="offline">host offline{status.since ? <>, last seen <Elapsed since={status.since} /> ago</> : ""}</span> : (
+        {isOffline(frame) ? <span class="offline">host offline{status.since ? <>, last seen <Elapsed since={status.since} /> ago, {dayTime(ms(status.since)!, now.value)}</> : ""}</span> : (
           <>
             <span class="status" data-state={status.state}>{status.state}{status.reason ? `: ${status.reason}` : ""}</span>
             <Elapsed since={status.since ?? turn.started} offset_ms={frame.clock_offset_ms} />

@@ -1,6 +1,6 @@
 // Small parts that the rows of the overview and the session page share.
 import type { AccountLimit, OpenTool, SessionFrame } from "../../sdk/src/index.js";
-import { age, isHigh, ms, now, period, programMark, programName, resetTime, running } from "./format.js";
+import { age, isHigh, ms, now, period, programMark, programName, dayTime, running } from "./format.js";
 import { isTeam, showsPrograms, type Phase } from "./rows.js";
 import { inputSummary } from "./toolInput.js";
 import { startsAgent } from "./toolKind.js";
@@ -26,7 +26,7 @@ export function LimitList({ limits: all }: { limits: AccountLimit[] }) {
           <span class="windows">
             {windows.map(({ name, used_percent = 0, window_minutes, resets_at }) => {
               const span = window_minutes ? period(window_minutes) : name;
-              const reset = resets_at ? `, resets ${resetTime(ms(resets_at) ?? 0, at)}` : "";
+              const reset = resets_at ? `, resets ${dayTime(ms(resets_at) ?? 0, at)}` : "";
               return (
                 <span class="window" data-high={isHigh(used_percent, 100)} title={`${used_percent} % of ${span} used${resets_at ? `, resets ${new Date(resets_at).toLocaleString()}` : ""}`}>
                   <progress data-high={isHigh(used_percent, 100)} value={Math.min(used_percent, 100)} max={100} aria-label={`used of ${span}`} /> {Math.floor(used_percent)}% of {span}<span class="reset">{reset}</span>

@@ -53,9 +53,9 @@ export function period(minutes: number): string {
 }
 
 /** `14:05` today, `Thu, Nov 26, 14:05` on another day, in the user's language. */
-export function resetTime(resets: number, at: number): string {
+export function dayTime(time: number, at: number): string {
   const day = (millis: number) => new Date(millis).toDateString();
-  return day(resets) === day(at) ? hourMinute(resets) : `${new Date(resets).toLocaleDateString([], { weekday: "short", day: "numeric", month: "short" })}, ${hourMinute(resets)}`;
+  return day(time) === day(at) ? hourMinute(time) : `${new Date(time).toLocaleDateString([], { weekday: "short", day: "numeric", month: "short" })}, ${hourMinute(time)}`;
 }
 
 /** Share of the context that is in use, in percent; `undefined` if its size is unknown. */

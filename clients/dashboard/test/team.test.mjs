@@ -165,7 +165,11 @@ withBrowser("a team", (env) => {
     await waitForCount(page, "#sessions .row", 2);
     assert.equal(new URL(page.url()).searchParams.get("state"), "offline");
     await page.locator(".row .title", { hasText: "Count the stairs" }).click();
-    await page.locator(".facts", { hasText: /host offline, last seen .* ago/ }).waitFor();
+    await page.locator(".facts", { hasText: /host offline, last seen .* ago, .*\d:\d\d/ }).waitFor();
+    assert.deepEqual(await page.evaluate(() => {
+      const style = getComputedStyle(document.querySelector(".head"));
+      return [style.filter, getComputedStyle(document.querySelector(".head h2")).color === getComputedStyle(document.querySelector(".facts")).color];
+    }), ["grayscale(1)", true]);
     await page.locator(".entry", { hasText: "There are 196." }).locator(".raw").click();
     await page.locator("dialog", { hasText: "host linus does not respond" }).waitFor();
     await page.keyboard.press("Escape");
