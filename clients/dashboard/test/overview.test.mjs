@@ -217,6 +217,68 @@ withBrowser("waiting sessions", (env) => {
     assert.deepEqual(errors, []);
   });
 
+  test("a tone is played for a new wait only where the user chose it, also after a reload", async () => {
+    await env.daemon.start();
+    const { page, errors } = await env.openPage({}, undefined, (fresh) => fresh.addInitScript(() => {
+      globalThis.tones = 0;
+      const { start } = OscillatorNode.prototype;
+      OscillatorNode.prototype.start = function (...times) {
+        globalThis.tones++;
+        return start.apply(this, times);
+      };
+    }));
+    const tones = () => page.evaluate(() => globalThis.tones);
+    const announced = (text) => page.locator("[aria-live=polite]", { hasText: text }).waitFor({ state: "attached" });
+    const sound = page.getByRole("button", { name: "Sound" });
+    await env.waitForState(page, "Live.");
+    assert.equal(await sound.getAttribute("aria-pressed"), "false");
+    waitFor("Fix the lamp", "Bash", { command: "make" });
+    await announced("Fix the lamp needs you");
+    assert.equal(await tones(), 0);
+    await sound.click();
+    await page.locator("button[aria-pressed=true]", { hasText: "Sound" }).waitFor();
+    waitFor("Fix the horn", "Bash", { command: "make" });
+    await announced("Fix the horn needs you");
+    assert.equal(await tones(), 1);
+    await page.reload();
+    await waitForCount(page, ".card", 2);
+    assert.equal(await sound.getAttribute("aria-pressed"), "true");
+    assert.equal(await tones(), 0); // the waits of the first snapshot are not new
+    await sound.click();
+    waitFor("Fix the radio", "Bash", { command: "make" });
+    await announced("Fix the radio needs you");
+    assert.equal(await tones(), 0);
+    assert.deepEqual(errors, []);
+  });
+
+  test("a title is not cut beside empty space, with and without a tool, to-do items and a message", async () => {
+    const title = "Upgrade the staging database to 16 and keep a way back for a week";
+    const add = (more) => more(new ScriptedSession(env.daemon.root, cwd).addPrompt(title));
+    add((session) => session.startTool("Bash", { command: "npx playwright test chart.spec.ts --project=phone --reporter=line" }));
+    add((session) => session.addMessage(0, "The dump is complete; the upgrade plan has four steps.").startTool("Read", { file_path: `${cwd}/a` }));
+    add((session) => session.setTodos(["Measure", "completed"], ["Mend", "pending"]).startTool("Bash", { command: "make" }));
+    add((session) => session.finishTurn("Done."));
+    add((session) => session);
+    await env.daemon.start();
+    const { page, errors } = await env.openPage({ viewport: { width: 900, height: 900 } });
+    await waitForCount(page, "#rows .row", 5);
+    await waitForCount(page, "#rows .row .tool b", 3);
+    await page.locator("#rows .row .todos progress").waitFor();
+    for (const width of [730, 800, 900, 1000, 1280, 1300, 1301, 1440]) {
+      await page.setViewportSize({ width, height: 900 });
+      const gaps = await page.evaluate(() => [...document.querySelectorAll("#rows .row")].flatMap((row) => {
+        const shown = row.querySelector(".title");
+        if (shown.scrollWidth <= shown.clientWidth) return [];
+        const { right, top, bottom } = shown.getBoundingClientRect();
+        const next = [...row.children].filter((one) => one !== shown && one.textContent !== "").map((one) => one.getBoundingClientRect()).filter((box) => box.left >= right - 1 && box.top < bottom && box.bottom > top);
+        return [Math.min(...next.map(({ left }) => left)) - right];
+      }));
+      assert.ok(gaps.every((gap) => gap <= 60), `${width} px: ${gaps.map(Math.round).join(", ")} px are empty beside a title that is cut`);
+      if (width >= 900 && width <= 1300) assert.ok(gaps.length <= 1, `${width} px: ${gaps.length} titles are cut, not only the one beside to-do items`);
+    }
+    assert.deepEqual(errors, []);
+  });
+
   test("of many waits the longest are cards, the others rows", async () => {
     for (let n = 0; n < 15; n++) new ScriptedSession(env.daemon.root, cwd).at(20 - n).addPrompt(`Wait ${n}`).startTool("AskUserQuestion", { questions: [{ question: `Question ${n}?` }] });
     await env.daemon.start();
