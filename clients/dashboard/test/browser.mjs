@@ -10,12 +10,14 @@ const executablePath = process.env.EARSHOT_CHROMIUM ?? "/usr/bin/chromium";
 const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"];
 
 // Files injected by the test have no network address, so that Chromium would block their requests to loopback.
-const injected_flags = process.env.EARSHOT_PAGE_FROM ? ["--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets"] : [];
+const flagsFor = (injects) => (injects ? [...flags, "--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets"] : flags);
+const injects_page = Boolean(process.env.EARSHOT_PAGE_FROM);
 
 const timeout_ms = Number(process.env.EARSHOT_PAGE_TIMEOUT_MS ?? 120_000); // of each wait: a page on a machine that also compiles can be slow
 const code_ms = 60_000; // how long a one-time code is valid
 
-export const launch = () => chromium.launch({ executablePath, headless: true, args: [...flags, ...injected_flags], timeout: timeout_ms });
+/** `injects`: the test serves files of the page. */
+export const launch = (injects = injects_page) => chromium.launch({ executablePath, headless: true, args: flagsFor(injects), timeout: timeout_ms });
 
 /** Sends a request to the daemon's Unix socket. Returns status and body. */
 export function post(daemon, path, json, method = "POST") {
@@ -38,7 +40,7 @@ export const browsersOf = async (daemon) => JSON.parse((await post(daemon, "/v1/
 
 /** A browser with the profile in this directory, as a user starts it. */
 export async function launchProfile(directory) {
-  const context = await chromium.launchPersistentContext(directory, { executablePath, headless: true, args: [...flags, ...injected_flags], timeout: timeout_ms });
+  const context = await chromium.launchPersistentContext(directory, { executablePath, headless: true, args: flagsFor(injects_page), timeout: timeout_ms });
   context.setDefaultTimeout(timeout_ms);
   return context;
 }

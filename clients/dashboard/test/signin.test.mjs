@@ -4,12 +4,14 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { TestDaemon, until } from "../../sdk/dist/test/harness.js";
-import { browsersOf, launchProfile, post, signIn, signInUrl } from "./browser.mjs";
+import { browsersOf, launch, launchProfile, openTab, post, signIn, signInUrl } from "./browser.mjs";
 import { ScriptedSession } from "./fixtures.mjs";
 import { withBrowser } from "./harness.mjs";
 import { recordingServer, send, tryHello } from "./raw_socket.mjs";
 
+const plain_page = fileURLToPath(new URL("../../../daemon/serve/page", import.meta.url));
 const address = (daemon) => `http://127.0.0.1:${daemon.port}/`;
 const codeOf = async (daemon) => (await signInUrl(daemon)).split("code=")[1];
 
@@ -158,6 +160,32 @@ withBrowser("signing in", (env) => {
     assert.deepEqual(JSON.parse(readFileSync(join(env.daemon.state, "browsers.json"), "utf8")).browsers, []);
     await env.daemon.start();
     await env.waitForState(page, "This browser was signed out.");
+  });
+
+  test("the plain page, too, takes a pasted link or code", async () => {
+    new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Fix the lamp");
+    await env.daemon.start();
+    const browser = await launch(true);
+    env.cleanups.push(() => browser.close());
+    const { page } = await openTab(browser);
+    await page.route(/\/(?:app\.js|style\.css)?$/, async (route) => {
+      const name = new URL(route.request().url()).pathname.slice(1) || "index.html";
+      const type = { html: "text/html", js: "text/javascript", css: "text/css" }[name.slice(name.lastIndexOf(".") + 1)];
+      await route.fulfill({ response: await route.fetch(), contentType: `${type}; charset=utf-8`, body: readFileSync(join(plain_page, name)) }); // with the daemon's headers
+    });
+    await page.goto(address(env.daemon));
+    await env.waitForState(page, "Not signed in.");
+    await paste(page, "not a code");
+    await page.locator("#help", { hasText: "A code has 64 digits" }).waitFor();
+    await paste(page, "0".repeat(64));
+    await env.waitForState(page, "This link is not of the daemon that runs now.");
+    await paste(page, await signInUrl(env.daemon));
+    await env.waitForState(page, "Live");
+    await page.locator("#sessions", { hasText: "Fix the lamp" }).waitFor();
+    assert.equal(await page.locator("#sign-in").isVisible(), false);
+    assert.equal(await page.getByRole("textbox").count(), 0);
+    await page.reload(); // the key is kept
+    await env.waitForState(page, "Live");
   });
 
   test("a browser without WebCrypto is told what it needs", async () => {

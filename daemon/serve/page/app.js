@@ -5,6 +5,7 @@
 const sessions = new Map();
 const list = document.getElementById("sessions");
 const help = document.getElementById("help");
+const sign_in_form = document.getElementById("sign-in");
 const state_order = ["waiting", "working", "idle", "unknown", "ended"];
 const delay_ms = { first: 300, last: 10_000 }; // between connection attempts
 const silence_ms_max = 75_000; // the daemon sends a heartbeat every 30 s
@@ -27,6 +28,9 @@ const connection_states = {
   lost: ["The daemon does not respond. Retrying…", "trouble", "The sessions below may be out of date."],
 };
 
+/** States that another code ends. */
+const needs_code = new Set(["signed_out", "code_used", "code_expired", "code_unknown", "other_daemon", "refused"]);
+
 function show(name) {
   const [text, kind, advice] = connection_states[name];
   const state = document.getElementById("state");
@@ -34,6 +38,7 @@ function show(name) {
   state.dataset.kind = kind;
   help.textContent = advice;
   help.hidden = advice === "";
+  sign_in_form.hidden = !needs_code.has(name);
 }
 
 /** Takes the one-time code out of the address, and so out of the browser's history. */
@@ -238,11 +243,27 @@ async function start() {
   if (proper === `http://127.0.0.1:${location.port}` || proper === `http://[::1]:${location.port}`)
     return location.replace(proper + location.pathname + location.hash);
   const code = takeCode();
-  if (!code) return connect();
+  code ? useCode(code) : connect();
+}
+
+function useCode(code) {
   if (!crypto.subtle) return show("unsupported");
   show("connecting");
   signIn(code).catch(() => show("lost"));
 }
+
+/** A code may be pasted, or the link that contains it. */
+sign_in_form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const field = sign_in_form.elements.code;
+  const code = /(?:^|#code=)([0-9a-f]{64})$/.exec(field.value.trim())?.[1];
+  if (!code) {
+    help.textContent = "A code has 64 digits, 0 to f. Paste it, or the whole link that `earshot open` prints.";
+    return;
+  }
+  field.value = "";
+  useCode(code);
+});
 
 start();
 addEventListener("hashchange", () => location.hash && location.reload());
