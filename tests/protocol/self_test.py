@@ -1,4 +1,4 @@
-"""Checks that schemas, vectors, asyncapi.yaml, README.md and the daemon's event types agree."""
+"""Checks that schemas, vectors, asyncapi.yaml, openapi.yaml, README.md and the daemon's event types and routes agree."""
 import copy
 import json
 import pathlib
@@ -278,6 +278,47 @@ def asyncapi(schemas, report):
         report.expect(listed == set(types), f"asyncapi.yaml: {operation}: {sorted(listed ^ set(types))}")
 
 
+def routes():
+    """path → (method, function that answers, query parameters that it knows or None), of the daemon's source."""
+    http = PROTOCOL.parent / "daemon/serve/http"
+    source = "".join((http / name).read_text("utf-8") for name in ("router.cpp", "search.cpp", "sign_in_routes.cpp"))
+    constants = dict(re.findall(r'constexpr std::string_view (\w+_path) = "([^"]+)"', source))
+    found = {}
+    for path, methods, function in re.findall(r'^    \{("[^"]+"|\w+_path), (get|get_head|post), Open::\w+, (\w+)', source, re.M):
+        body = re.search(rf"^HttpResponse {function}\([^;{{]*\{{\n(.*?)^}}", source, re.M | re.S)
+        known = re.search(r"known\[\] = \{(.*?)\}", body[1], re.S) if body else None
+        found[constants.get(path, path.strip('"'))] = ("post" if methods == "post" else "get", known and set(re.findall(r'"(\w+)"', known[1])))
+    events = re.search(r"known_keys\[\] = \{(.*?)\}", (http / "event_stream.cpp").read_text("utf-8"), re.S)
+    found["/v1/events"] = ("get", set(re.findall(r'"(\w+)"', events[1])))
+    return {path: route for path, route in found.items() if path.startswith("/v1/") or path in ("/healthz", "/metrics")}
+
+
+def openapi(_, report):
+    document = yaml.safe_load((PROTOCOL / "openapi.yaml").read_text("utf-8"))
+
+    def follow(ref):
+        name, _, steps = ref.partition("#")
+        node = load(PROTOCOL / name) if name else document
+        for step in filter(None, steps.split("/")):
+            node = node[step]
+        return node
+
+    for ref in refs(document):
+        try:
+            follow(ref)
+            report.expect(True, "")
+        except (OSError, KeyError, TypeError):
+            report.expect(False, f"openapi.yaml: {ref} does not exist")
+    served, paths = routes(), document["paths"]
+    report.expect(len(served) > 10, "openapi.yaml: the daemon's routes were not found in its source")
+    report.expect(set(paths) == set(served), f"openapi.yaml: its paths differ from the daemon's: {sorted(set(paths) ^ set(served))}")
+    for path in set(paths) & set(served):
+        method, known = served[path]
+        report.expect(list(paths[path]) == [method], f"openapi.yaml: {path}: the daemon's method is {method}")
+        listed = {(follow(each["$ref"]) if "$ref" in each else each)["name"] for each in paths[path].get(method, {}).get("parameters", ())}
+        report.expect(known is None or listed == known, f"openapi.yaml: {path}: its parameters differ from the daemon's: {sorted(listed ^ (known or set()))}")
+
+
 def fences(text):
     """Yields (language, text, line number) of each fenced block."""
     for match in re.finditer(r"^```(\w+)\n(.*?)^```", text, re.M | re.S):
@@ -337,7 +378,7 @@ def daemon_event_types(schemas, report):
 
 
 PARTS = (schemas_are_schemas, valid_vectors, invalid_vectors, cursor_vectors, filter_vectors, subject_vectors, connection_vector, order_checks,
-         asyncapi, readme, daemon_event_types)
+         asyncapi, openapi, readme, daemon_event_types)
 
 
 def run():
