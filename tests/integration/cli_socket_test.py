@@ -4,44 +4,17 @@ import os
 import re
 import socket
 import subprocess
-import threading
 
+from support.fake_server import FakeServer
 from support.harness import CommandLines, DaemonCase, build, clean_environment, earshot, wait_for
 from support.terminal import Terminal
 from support.transcripts import Session
 
 
-class Listener(threading.Thread):
-    """Another program where the daemon is expected: it answers each request with 64 hex digits and keeps what it receives."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.received = []
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"ws://127.0.0.1:{self.socket.getsockname()[1]}/v1/ws"
-        self.start()
-
-    def run(self):
-        while True:
-            try:
-                connection, _ = self.socket.accept()
-            except OSError:
-                return
-            with connection:
-                data = b""
-                while piece := connection.recv(65536):
-                    data += piece
-                    if data.endswith(b"\r\n\r\n"):
-                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n" + b"a" * 64)
-                self.received.append(data)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self.socket.shutdown(socket.SHUT_RDWR)
-        self.socket.close()
-        self.join()
+def other_program():
+    """One on a free port, which answers each request with 64 hex digits; and its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    return FakeServer(listener, b"a" * 64), f"ws://127.0.0.1:{listener.getsockname()[1]}/v1/ws"
 
 
 class Socket(DaemonCase):
@@ -122,9 +95,10 @@ class Socket(DaemonCase):
             self.assertIn("ready", self.first_frames(f"ws://{host}:{daemon.port}/v1/ws"))
         token = self.earshot("token").stdout.strip()
         daemon.stop()
-        with Listener() as listener:
+        listener, url = other_program()
+        with listener:
             for command in ("ls", "status", "open", "tail"):
-                done = earshot(command, "--state", self.state, "--connect", listener.url, home=self.home)
+                done = earshot(command, "--state", self.state, "--connect", url, home=self.home)
                 self.assertEqual(done.returncode, 1, done)
                 self.assertIn("the token was not sent", done.stderr)
             wait_for(lambda: len(listener.received) == 4, "the connections to end")
