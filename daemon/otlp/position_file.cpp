@@ -47,16 +47,17 @@ void PositionFile::write_after(std::chrono::milliseconds wait) {
   });
 }
 
-std::string PositionFile::text() {
+const Positions& PositionFile::kept() {
   positions_.drop_before(wall_now_ms() - retain_.count());
-  return positions_.text();
+  return positions_;
 }
 
+/// The text of thousands of streams takes milliseconds: it is made on `disk_`, from a copy.
 void PositionFile::write() {
   is_scheduled_ = false;
-  boost::asio::post(disk_, [this, alive = std::weak_ptr<char>(alive_), path = path_, text = text(),
+  boost::asio::post(disk_, [this, alive = std::weak_ptr<char>(alive_), path = path_, positions = kept(),
                             revision = revision_, loop = timer_.get_executor()] {
-    std::string error = write_private_file(path, text);
+    std::string error = write_private_file(path, positions.text());
     boost::asio::post(loop, [this, alive, revision, error = std::move(error)] {
       if (!alive.expired()) on_written(revision, error);
     });
@@ -78,7 +79,7 @@ void PositionFile::on_written(std::uint64_t revision, const std::string& error) 
 }
 
 void PositionFile::flush() {
-  if (stored_ != revision_) on_written(revision_, write_private_file(path_, text()));
+  if (stored_ != revision_) on_written(revision_, write_private_file(path_, kept().text()));
 }
 
 }  // namespace earshot::otlp

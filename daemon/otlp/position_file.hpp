@@ -38,7 +38,7 @@ class PositionFile {
   void write_after(std::chrono::milliseconds wait);
   void write();
   void on_written(std::uint64_t revision, const std::string& error);
-  std::string text();
+  const Positions& kept();
 
   const boost::asio::any_io_executor disk_;
   const std::string path_;
