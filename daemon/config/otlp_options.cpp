@@ -1,4 +1,6 @@
 // [otlp] and the OTEL_* variables → the exporter's configuration.
+#include <simdjson.h>
+
 #include <algorithm>
 #include <boost/url/parse.hpp>
 #include <boost/url/pct_string_view.hpp>
@@ -56,6 +58,8 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+bool is_utf8(std::string_view text) { return simdjson::validate_utf8(text.data(), text.size()); }
+
 /// `key=value,key=value`, percent-encoded. The values may be secrets: they are not repeated in an error.
 Pairs read_pairs(const std::optional<Variable>& variable) {
   Pairs pairs;
@@ -68,9 +72,12 @@ Pairs read_pairs(const std::optional<Variable>& variable) {
     const std::string_view key = trimmed(pair.substr(0, sign));
     const auto value = boost::urls::make_pct_string_view(sign == pair.npos ? std::string_view()
                                                                            : trimmed(pair.substr(sign + 1)));
-    if (sign == pair.npos || key.empty() || !value)
-      throw Error(variable->name + ": must be `key=value` pairs, separated by commas, percent-encoded");
-    pairs.emplace_back(key, value->decode());
+    std::string text = value ? value->decode() : std::string();
+    // A collector refuses a whole request with a text that is not UTF-8.
+    if (sign == pair.npos || key.empty() || !value || !is_utf8(key) || !is_utf8(text))
+      throw Error(variable->name +
+                  ": must be `key=value` pairs in UTF-8, separated by commas, percent-encoded");
+    pairs.emplace_back(key, std::move(text));
   }
   return pairs;
 }
@@ -232,7 +239,10 @@ std::optional<otlp::Config> otlp_config(const OtlpOptions& options, const Enviro
   for (const auto& [key, value] : config.resource.more)
     if (key == "service.name") config.resource.service_name = value;
   if (const auto name = find_variable(environment, "OTEL_SERVICE_NAME"))
-    config.resource.service_name = name->value;
+    is_usable(warnings, unused, [&] {
+      if (!is_utf8(name->value)) throw Error(name->name + ": is not UTF-8");
+      config.resource.service_name = name->value;
+    });
   return config;
 }
 

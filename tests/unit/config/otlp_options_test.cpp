@@ -24,6 +24,8 @@ TEST_CASE("variables of OpenTelemetry that cannot be used are warnings") {
       {own, {{endpoint, collector}, {protocol, "grpc"}}, true, ""},
       {"[otlp]\nprotocol = \"http/json\"\n", {{endpoint, collector}, {protocol, "grpc"}}, true, ""},
       {own, {{"OTEL_RESOURCE_ATTRIBUTES", "lamp"}}, true, "OTEL_RESOURCE_ATTRIBUTES: must be"},
+      {own, {{"OTEL_RESOURCE_ATTRIBUTES", "a=%ff"}}, true, "OTEL_RESOURCE_ATTRIBUTES: must be"},
+      {own, {{"OTEL_SERVICE_NAME", "\xff"}}, true, "OTEL_SERVICE_NAME: is not UTF-8"},
       {own, {{"OTEL_EXPORTER_OTLP_TIMEOUT", "soon"}}, true, "OTEL_EXPORTER_OTLP_TIMEOUT: `soon`"},
       {"", {{endpoint, "collector:4318"}}, false, endpoint + ": must be the address of a collector"},
       {"", {{endpoint, collector}, {"OTEL_EXPORTER_OTLP_HEADERS", "lamp"}}, false, "_HEADERS: must be"},
