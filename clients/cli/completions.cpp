@@ -1,4 +1,4 @@
-// `earshot completions`, and the sessions that `earshot complete` offers.
+// `earshot completions`, and the sessions and browsers that `earshot complete` offers.
 #include "common/completions.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace earshot::cli {
 namespace {
 
-constexpr std::size_t sessions_max = 500;  // offered at most
+constexpr std::size_t sessions_max = 500, browsers_max = 500;  // offered at most
 
 // An id that is not displayable as it is, or that looks like an option, cannot be typed as an argument.
 bool is_argument(std::string_view id) {
@@ -59,13 +59,36 @@ std::string session_words(const ConnectOptions& daemon) {
   return out;
 }
 
+// The browsers that are signed in; none without a daemon. Their names are what they said themselves.
+std::string browser_words(const ConnectOptions& daemon) {
+  std::string out;
+  const auto found = find_daemon(daemon);
+  const auto* const addresses = std::get_if<DaemonAddresses>(&found);
+  if (addresses == nullptr) return out;
+  const HttpResult result = send_request(*addresses, {.target = "/v1/browsers"});
+  if (!result.response.ok()) return out;
+  FrameParser parser;
+  const auto response = parser.parse(result.response.body);
+  if (!response) return out;
+  std::size_t count = 0;
+  for (const Fields& browser : response->objects("browsers")) {
+    const std::string_view id = browser.text("browser");
+    if (!is_argument(id)) continue;
+    if (count++ == browsers_max) break;
+    out += std::string(id) + "\t" + safe_text(browser.text("name")) + "\n";
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string complete_words(const CLI::App& app, std::vector<std::string> words) {
-  return common::complete_words(
-      app, std::move(words), [](std::string_view type, const std::vector<std::string>& before) {
-        return type == "SESSION" ? session_words(connection_of(before)) : std::string();
-      });
+  return common::complete_words(app, std::move(words),
+                                [](std::string_view type, const std::vector<std::string>& before) {
+                                  if (type == "SESSION") return session_words(connection_of(before));
+                                  if (type == "BROWSER") return browser_words(connection_of(before));
+                                  return std::string();
+                                });
 }
 
 Run add_completions(CLI::App& command) {

@@ -122,6 +122,35 @@ const CLI::App* command_of(const CLI::App& app, const std::vector<std::string>& 
   return nullptr;
 }
 
+// How many of the words are arguments of the command, without its name, its options and their values.
+std::size_t arguments_in(const CLI::App& app, const CLI::App& command,
+                         const std::vector<std::string>& words) {
+  std::size_t count = 0;
+  bool is_named = false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].starts_with('-')) {
+      if (option_before(is_named ? command : app, words[i]) != nullptr)
+        i += i + 1 < words.size() && words[i + 1] == "=" ? 2 : 1;
+    } else if (is_named) {
+      ++count;
+    } else {
+      is_named = true;
+    }
+  }
+  return count;
+}
+
+// The argument that follows `given` others; null: there is none.
+const CLI::Option* next_argument(const CLI::App& command, std::size_t given) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_positional()) continue;
+    const auto words_max = static_cast<std::size_t>(option->get_items_expected_max());
+    if (given < words_max) return option;
+    given -= words_max;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::string completion_script(std::string_view shell, std::string_view program) {
@@ -189,9 +218,8 @@ std::string complete_words(const CLI::App& app, std::vector<std::string> words, 
   }
   if (current.starts_with('-')) return option_words(command);
   if (found == nullptr) return command_words(app);
-  for (const CLI::Option* option : command.get_options())
-    if (option->get_positional()) return value_words(app, *option, words, more);
-  return {};
+  const CLI::Option* const argument = next_argument(command, arguments_in(app, command, words));
+  return argument == nullptr ? std::string() : value_words(app, *argument, words, more);
 }
 
 }  // namespace earshot::common

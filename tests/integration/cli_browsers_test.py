@@ -2,41 +2,14 @@
 import json
 import os
 import socket
-import threading
 import unicodedata
 
 from support.browser_key import BrowserKey
+from support.fake_server import FakeServer
 from support.harness import DaemonCase, earshot, wait_for
 from support.terminal import Terminal
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe\r\n\tx"
-
-
-class FakeDaemon(threading.Thread):
-    """Answers each request on a Unix socket with this JSON."""
-
-    def __init__(self, path, body):
-        super().__init__(daemon=True)
-        self.body, self.socket = body.encode(), socket.socket(socket.AF_UNIX)
-        self.socket.bind(path)
-        self.socket.listen()
-        self.start()
-
-    def run(self):
-        while True:
-            try:
-                connection, _ = self.socket.accept()
-            except OSError:
-                return
-            with connection:
-                while b"\r\n\r\n" not in connection.recv(65536):
-                    pass
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(self.body) + self.body)
-
-    def close(self):
-        self.socket.shutdown(socket.SHUT_RDWR)
-        self.socket.close()
-        self.join()
 
 
 class Browsers(DaemonCase):
@@ -50,6 +23,13 @@ class Browsers(DaemonCase):
         status, answer = browser.register(earshot("open", "--print", "--state", self.state, home=self.home).stdout.strip().split("code=")[1], **given)
         self.assertEqual(status, 200, answer)
         return browser
+
+    def fake_daemon(self, path, browsers):
+        """Lists these on a Unix socket."""
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        listener.listen()
+        self.addCleanup(FakeServer(listener, json.dumps({"browsers": browsers}).encode()).close)
 
     def assert_harmless(self, text):
         self.assertEqual([c for c in text if c != "\n" and (ord(c) < 32 or unicodedata.category(c) in ("Cc", "Cf"))], [])
@@ -119,8 +99,7 @@ class Browsers(DaemonCase):
     def test_a_daemon_that_makes_up_everything_is_harmless(self):
         path = os.path.join(self.home, "fake")
         made_up = [{"browser": HOSTILE, "name": "x" * 5000, "user": HOSTILE, "view": HOSTILE, "origin": HOSTILE, "created": HOSTILE, "last_used": "9999-12-31T23:59:59Z"}, {}, {"browser": 7}]
-        fake = FakeDaemon(path, json.dumps({"browsers": made_up}))
-        self.addCleanup(fake.close)
+        self.fake_daemon(path, made_up)
         done = earshot("browsers", "--socket", path, home=self.home)
         self.assertEqual(done.returncode, 0, done)
         self.assert_harmless(done.stdout)
@@ -128,3 +107,15 @@ class Browsers(DaemonCase):
         self.assertLess(max(map(len, done.stdout.splitlines())), 500)
         self.assertEqual(earshot("browsers", "revoke", "", "--socket", path, home=self.home).returncode, 2)
         self.assertEqual(earshot("browsers", "revoke", "x", "--socket", path, home=self.home).returncode, 1)
+
+    def test_their_ids_are_completed_and_only_what_can_be_typed(self):
+        daemon = self.start()
+        browser = self.signed_in(daemon, name="Firefox")
+        self.assertEqual(earshot("complete", "browsers", "--state", self.state, "revoke", "", home=self.home).stdout, f"{browser.id}\tFirefox\n")
+        path = os.path.join(self.home, "fake")
+        named = [{"browser": "a1$(touch x)", "name": HOSTILE}, {"browser": "--all", "name": "x"}, {"browser": HOSTILE, "name": "x"}, {"browser": "a\tb", "name": "x"},
+                 {"browser": "", "name": "x"}, {"browser": 7}, {}]
+        self.fake_daemon(path, named)
+        lines = earshot("complete", "browsers", "revoke", "--socket", path, "", home=self.home).stdout.split("\n")
+        self.assertEqual([line.split("\t")[0] for line in lines], ["a1$(touch x)", ""])  # which the shell's script quotes
+        self.assert_harmless(lines[0].replace("\t", " "))

@@ -28,6 +28,9 @@ TEST_CASE("commands, options and their values are completed") {
   CHECK(words({"replay", ""}) == "\tfile\n");
   CHECK(words({"statusline", "--from", ""}) == "claude-code\n");
   CHECK(words({"tail", "--since", ""}).empty());
+  CHECK(words({"browsers", ""}) == "revoke\n");
+  CHECK(words({"--state", "browsers", "browsers", "--state", "x", ""}) == "revoke\n");
+  CHECK(words({"browsers", "revoke", "1f6c", ""}).empty());
   CHECK(words({"dance", "-"}).find("--version\t") != std::string::npos);
 }
 
@@ -57,4 +60,9 @@ TEST_CASE("without a daemon a session still completes to last") {
   const State state;
   CHECK(words({"show", "--socket", state.path("none"), ""}) ==
         "last\tthe session with the latest activity\n");
+}
+
+TEST_CASE("without a daemon no browser is offered") {
+  const State state;
+  CHECK(words({"browsers", "revoke", "--socket", state.path("none"), ""}).empty());
 }
