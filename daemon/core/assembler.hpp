@@ -120,10 +120,10 @@ class Assembler {
   /// `body`: one of the alternatives of EventBody, which is built where the event is.
   template <class Body>
   void emit(Body&& body) {
-    cursor_.index = ++index_;
-    last_event_ = cursor_;
+    // Member by member: a copy of all members together waits for the one that was just written.
+    last_event_ = {cursor_.offset, ++index_, cursor_.prefix_hash};
     ++counts_.events;
-    const Event event{cursor_,
+    const Event event{{cursor_.offset, index_, cursor_.prefix_hash},
                       record_ ? record_->time : std::string_view{},
                       record_ ? record_->time_ms : 0,
                       state_.turn,

@@ -63,13 +63,18 @@ class Assembly {
   /// `body`: one of the alternatives of EventBody, which is built where the event is.
   template <class Body>
   void emit(Body&& body) {
-    cursor_.index = ++index_;
-    last_event_ = cursor_;
+    // Member by member: a copy of all members together waits for the one that was just written.
+    last_event_ = {cursor_.offset, ++index_, cursor_.prefix_hash};
     ++counts_.events;
     if constexpr (std::is_same_v<std::remove_cvref_t<Body>, event::LimitsUpdated>)
       state_.set_limits(body, time_);
     static_assert(!std::is_same_v<std::remove_cvref_t<Body>, EventBody>);
-    const Event event{cursor_, time_, time_ms_, state_.turn, agent_, EventBody(std::forward<Body>(body))};
+    const Event event{{cursor_.offset, index_, cursor_.prefix_hash},
+                      time_,
+                      time_ms_,
+                      state_.turn,
+                      agent_,
+                      EventBody(std::forward<Body>(body))};
     sink_->on_event(event);
   }
 
