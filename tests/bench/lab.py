@@ -145,6 +145,13 @@ def until_idle(daemon, still_s=0.3, most_s=20):
             before = now
 
 
+def until_indexed(daemon, most_s=300):
+    """Waits until the search index, if there is one, is complete: then its thread has freed what it needed."""
+    end = time.monotonic() + most_s
+    while metric(daemon, "earshot_search_building") and time.monotonic() < end:
+        time.sleep(0.1)
+
+
 def metric(daemon, name):
     request = urllib.request.Request(f"http://127.0.0.1:{daemon.port}/metrics", headers={"Authorization": f"Bearer {daemon.token}"})
     with urllib.request.urlopen(request, timeout=20) as answer:

@@ -2,7 +2,7 @@
 import os
 import subprocess
 
-from lab import bench, memory, metric, project, until_idle
+from lab import bench, memory, metric, project, until_idle, until_indexed
 from rows_start import cold_tree
 from plain_client import PlainClient, certificate, context_trusting
 
@@ -30,6 +30,7 @@ def write_streams(root, count, records, text="again"):
 
 def resident(lab, root, *args):
     with lab.daemon(root, *args) as daemon:
+        until_indexed(daemon)
         until_idle(daemon)
         return memory(daemon)
 
