@@ -29,7 +29,7 @@ TEST_CASE("commands, options and their values are completed") {
   CHECK(words({"statusline", "--from", ""}) == "claude-code\n");
   CHECK(words({"tail", "--since", ""}).empty());
   CHECK(words({"browsers", ""}) == "revoke\n");
-  CHECK(words({"--state", "browsers", "browsers", "--state", "x", ""}) == "revoke\n");
+  CHECK(words({"browsers", "--state", "browsers", ""}) == "revoke\n");
   CHECK(words({"browsers", "revoke", "1f6c", ""}).empty());
   CHECK(words({"dance", "-"}).find("--version\t") != std::string::npos);
 }
