@@ -325,7 +325,9 @@ void Server::wake_soon() {
 }
 
 void Server::wake() {
-  for (const auto& connection : connections_) connection->wake();
+  // The newest first: the exporter and the publisher attach before clients connect, and do more with a frame
+  // than to send it.
+  for (auto each = connections_.rbegin(); each != connections_.rend(); ++each) (*each)->wake();
 }
 
 // --- Clients ---
