@@ -171,7 +171,7 @@ class Records final : public RecordAssembler {
   bool is_event_record(const Value& json, Assembly& to) {
     id_ = json.text_of("id");
     const bool is_new = id_.empty() || to.is_new(id_);
-    if (id_.empty()) id_ = to.record_name();
+    if (id_.empty()) id_ = name_ = to.record_name();
     return to.started() && is_new;
   }
 
@@ -404,7 +404,8 @@ class Records final : public RecordAssembler {
 
   static constexpr std::int64_t steering_ms_max = 1000;  // after the last result
 
-  std::string_view id_;  // of the current record
+  std::string_view id_;  // of the current record, or name_
+  std::string name_;     // of a record without an id
   Last last_ = Last::nothing;
   // Times; 0: none. Of the last of these records that has one, of the last such one that is not the user's,
   // and of the last result.
