@@ -58,9 +58,8 @@ Value Value::member(std::string_view key) const {
   each_written([&](std::string_view written, const Value& value) {
     // An escape is longer than what it means, and a key with a backslash is never written without one.
     if (written.size() < key.size()) return;
-    if (written.size() == key.size()
-            ? is_same_name(written, key) && !has_escape(written)
-            : has_escape(written) && line_->decode(written) == key)
+    if (written.size() == key.size() ? is_same_name(written, key) && !has_escape(written)
+                                     : has_escape(written) && line_->decode(written) == key)
       found = value;
   });
   return found;

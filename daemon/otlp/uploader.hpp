@@ -1,4 +1,4 @@
-// Collects spans and log records to batches and sends one batch after the other, until the collector has
+// Collects spans and log records in batches and sends these in their order, each until the collector has
 // accepted or refused it.
 #pragma once
 #include <boost/asio/io_context.hpp>

@@ -145,10 +145,12 @@ def until_idle(daemon, still_s=0.3, most_s=20):
             before = now
 
 
-def until_indexed(daemon, most_s=300):
+def until_indexed(daemon, most_s=1800):
     """Waits until the search index, if there is one, is complete: then its thread has freed what it needed."""
     end = time.monotonic() + most_s
-    while metric(daemon, "earshot_search_building") and time.monotonic() < end:
+    while metric(daemon, "earshot_search_building") or metric(daemon, "earshot_search_pending_streams"):
+        if time.monotonic() > end:
+            raise RuntimeError(f"the index is not complete after {most_s} s")
         time.sleep(0.1)
 
 

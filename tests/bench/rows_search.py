@@ -8,7 +8,7 @@ import urllib.parse
 import uuid
 
 from generate import prompt_line, write_sessions
-from lab import memory, project
+from lab import memory, project, until_indexed
 from rows_start import idling, session_bytes, sessions
 from support.endpoints import curl
 
@@ -39,15 +39,6 @@ class Client:
 
 def health(daemon):
     return json.loads(curl(daemon, "/v1/health", unix=True)[2])["search"]
-
-
-def until_built(daemon, most_s=1800):
-    end = time.monotonic() + most_s
-    while (now := health(daemon))["building"] or now["indexed"] < now["total"]:
-        if time.monotonic() > end:
-            raise RuntimeError(f"the index is not built after {most_s} s: {now}")
-        time.sleep(0.05)
-    return now
 
 
 def write_tree(lab, root):
@@ -88,7 +79,8 @@ def search(lab, add):
         lab.say("building the index")
         began = time.monotonic()
         with daemon_with(lab, root, True) as daemon:
-            built = until_built(daemon)
+            until_indexed(daemon)
+            built = health(daemon)
             builds.append(time.monotonic() - began)
             sizes.append(built["bytes"])
             peaks.append(memory(daemon, "VmHWM"))
