@@ -5,14 +5,14 @@
 #include <cassert>
 #include <cstring>
 #include <new>
-#include <string>
 
 namespace earshot {
 namespace {
 
 using Verdict = LineIndex::Verdict;
 
-constexpr std::uint32_t sentinels = 4;  // the walk stops at an LF and looks at most three entries ahead
+// The walk stops at an LF and looks at most three entries ahead.
+static_assert(LineScanner::sentinels > 3);
 
 enum : std::uint8_t { ends_scalar = 1, is_digit = 2 };
 constexpr auto classes = [] {
@@ -74,36 +74,24 @@ Verdict check_scalar(const std::uint8_t* at) {
   }
 }
 
-// The scan that matches simdjson's choice for this processor.
-EscapeScan matching_scan() {
-  const std::string kernel = simdjson::get_active_implementation()->name();
-  const auto scans = escape_scans();
-  const auto found = std::find_if(scans.begin(), scans.end(),
-                                  [&](const NamedEscapeScan& one) { return one.kernel == kernel; });
-  return found == scans.end() ? scans.back().scan : found->scan;
-}
-
 }  // namespace
 
 bool LineIndex::reserve(std::size_t bytes) {
   if (bytes <= capacity_) return true;
   if (bytes > line_bytes_max) return false;
-  const std::size_t wanted = std::max(bytes, chunk_bytes_max);
+  const std::size_t wanted = std::max(bytes, bytes <= chunk_bytes_max ? chunk_bytes_max : line_bytes_kept);
   capacity_ = 0;
-  close_.reset(new (std::nothrow) std::uint32_t[wanted + sentinels]);
-  if (!close_ || simdjson::get_active_implementation()->create_dom_parser_implementation(wanted, 1, stage1_))
-    return false;
-  scan_ = matching_scan();
+  close_.reset(new (std::nothrow) std::uint32_t[wanted + LineScanner::sentinels]);
+  if (!close_ || !scanner_.reserve(wanted)) return false;
   capacity_ = wanted;
   return true;
 }
 
 void LineIndex::release_long() {
-  if (capacity_ <= chunk_bytes_max) return;
-  capacity_ = 0;
-  stage1_.reset();
+  if (capacity_ <= chunk_bytes_max || (capacity_ <= line_bytes_kept && count_max_ <= chunk_bytes_max)) return;
+  capacity_ = count_max_ = 0;
+  scanner_ = LineScanner();
   close_.reset();
-  scanned_ = {};
 }
 
 bool LineIndex::read(std::string_view lines) {
@@ -111,11 +99,11 @@ bool LineIndex::read(std::string_view lines) {
   if (!reserve(lines.size())) return false;
   text_ = reinterpret_cast<const std::uint8_t*>(lines.data());
   next_ = 0;
-  if (stage1_->stage1(text_, lines.size(), simdjson::stage1_mode::regular)) return false;
-  if (!scan_(lines, scanned_)) return false;
-  at_ = stage1_->structural_indexes.get();
-  count_ = stage1_->n_structural_indexes;
-  for (std::uint32_t n = 0; n < sentinels; ++n)
+  if (!scanner_.scan(lines)) return false;
+  at_ = scanner_.structurals();
+  count_ = scanner_.count();
+  count_max_ = std::max(count_max_, count_);
+  for (std::uint32_t n = 0; n < LineScanner::sentinels; ++n)
     at_[count_ + n] = static_cast<std::uint32_t>(lines.size()) - 1;
   return true;
 }
@@ -237,7 +225,7 @@ std::string_view LineIndex::decode(std::string_view content) const {
   }
   auto* const to = reinterpret_cast<std::uint8_t*>(decoded_next_);
   const std::uint8_t* const end =
-      stage1_->parse_string(reinterpret_cast<const std::uint8_t*>(content.data()), to);
+      scanner_.simdjson_parser()->parse_string(reinterpret_cast<const std::uint8_t*>(content.data()), to);
   if (!end) return {};  // unreachable: the escapes were checked
   const std::string_view text(decoded_next_, static_cast<std::size_t>(end - to));
   decoded_next_ += text.size();

@@ -1,4 +1,4 @@
-// JSON lines without a tree: simdjson's first stage indexes the structural characters of a chunk of lines,
+// JSON lines without a tree: a scan indexes the structural characters of a chunk of lines (line_scan.hpp),
 // and one walk over the index per line checks the grammar and records where each bracket closes. The index
 // and those records are the tree: a value is a number in the index, strings stay in the text until they are
 // read (line_value.hpp).
@@ -8,7 +8,8 @@
 // number of unescaped quotes before each LF is even, a backslash escapes at most the LF, and UTF-8 sequences
 // and scalars end at the LF: the chunk's index is the concatenation of its lines' indexes.
 //
-// The stage is internal to simdjson: CMake enables EARSHOT_LINE_WALK for the versions that were tested.
+// Parts of simdjson that are its own are used: CMake enables EARSHOT_LINE_WALK for the versions that were
+// tested.
 #pragma once
 #if EARSHOT_LINE_WALK
 #include <simdjson.h>
@@ -21,7 +22,7 @@
 #include <vector>
 
 #include "base/json_scan.hpp"
-#include "core/escape_scan.hpp"
+#include "core/line_scan.hpp"
 
 namespace earshot {
 
@@ -34,7 +35,8 @@ struct WalkRules {
 /// characters are touched: about a tenth for transcripts, all for a text of brackets.
 class LineIndex {
  public:
-  static constexpr std::size_t chunk_bytes_max = 256 << 10;    // a longer line has its own buffer
+  static constexpr std::size_t chunk_bytes_max = 256 << 10;    // a longer line has larger buffers
+  static constexpr std::size_t line_bytes_kept = 1 << 20;      // so have lines that follow
   static constexpr std::size_t line_bytes_max = 1u << 31;      // a longer line cannot be indexed
   static constexpr std::size_t decoded_bytes_kept = 64 << 10;  // of a record's decoded strings
   static constexpr std::uint32_t digits_max = 18;              // any integer with so many fits 64 bits
@@ -59,10 +61,11 @@ class LineIndex {
   void skip_line(std::uint32_t line_end);
   bool is_blank_line(std::uint32_t line_end) const { return at_[next_] >= line_end; }
 
-  /// Frees the buffers of a line longer than a chunk.
+  /// Frees the buffers of a line longer than a chunk, unless they are no longer than `line_bytes_kept` and
+  /// were touched no more than a chunk can touch them.
   void release_long();
 
-  const std::vector<std::uint32_t>& line_ends() const { return scanned_.line_ends; }
+  const std::vector<std::uint32_t>& line_ends() const { return scanner_.line_ends(); }
 
   // For values of the last accepted line.
   const char* text() const { return reinterpret_cast<const char*>(text_); }
@@ -71,7 +74,7 @@ class LineIndex {
   const std::uint32_t* offsets() const { return at_; }          // by number
   const std::uint32_t* closes() const { return close_.get(); }  // by the number of an opening bracket
   bool may_have_backslash(std::uint32_t begin, std::uint32_t end) const {
-    return scanned_.may_have_backslash(begin, end);
+    return scanner_.may_have_backslash(begin, end);
   }
   /// The content of a string with its escapes replaced; valid until forget_decoded().
   std::string_view decode(std::string_view content) const;
@@ -81,14 +84,12 @@ class LineIndex {
   bool reserve(std::size_t bytes);
   Verdict walk(std::uint32_t& next, std::uint32_t line_end, const WalkRules& rules);
 
-  std::unique_ptr<simdjson::internal::dom_parser_implementation> stage1_;
-  EscapeScan scan_ = nullptr;
+  LineScanner scanner_;
   std::size_t capacity_ = 0;
   const std::uint8_t* text_ = nullptr;
   std::uint32_t* at_ = nullptr;  // offsets of structural characters and of each scalar's first character
-  std::uint32_t count_ = 0, next_ = 0;
-  std::unique_ptr<std::uint32_t[]> close_;  // by the number of an opening bracket
-  ScannedLines scanned_;
+  std::uint32_t count_ = 0, count_max_ = 0, next_ = 0;
+  std::unique_ptr<std::uint32_t[]> close_;           // by the number of an opening bracket
   std::array<std::uint32_t, nesting_max + 1> open_;  // twice the bracket's number, plus 1 for an array
 
   // Decoded strings of the current record; a block is never resized.

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/escape_scan.hpp"
 #include "core/line_index.hpp"
+#include "core/line_scan.hpp"
 #include "core/line_value.hpp"
 
 namespace earshot {
