@@ -5,6 +5,7 @@
 #include <bit>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <limits>
@@ -263,7 +264,9 @@ std::string format_time_if_valid(std::int64_t ms) {
 std::string format_local_clock(std::int64_t ms) { return format_local(ms, "%H:%M:%S"); }
 std::string format_local_day(std::int64_t ms) { return format_local(ms, "%a %e %b %Y"); }
 
-LocalDay local_day(std::int64_t ms) {
+namespace {
+
+LocalDay find_local_day(std::int64_t ms) {
   const std::tm parts = local_parts(ms);
   const auto midnight = [&](int days) {
     std::tm day{};
@@ -272,6 +275,24 @@ LocalDay local_day(std::int64_t ms) {
     return static_cast<std::int64_t>(std::mktime(&day)) * 1000;
   };
   return {std::min(midnight(0), ms), std::max(midnight(1), ms + 1)};
+}
+
+}  // namespace
+
+// mktime() looks at the zone's file in each call.
+LocalDay local_day(std::int64_t ms) {
+  struct Cached {
+    LocalDay day;
+    std::string zone;
+  };
+  thread_local std::array<Cached, 16> cache;
+  constexpr std::int64_t day_ms = 86'400'000;
+  Cached& cached = cache[static_cast<std::size_t>(ms / day_ms) % cache.size()];
+  const char* const named = std::getenv("TZ");
+  const std::string_view zone = named ? named : "";
+  if (ms < cached.day.begin || ms >= cached.day.end || cached.zone != zone)
+    cached = {find_local_day(ms), std::string(zone)};
+  return cached.day;
 }
 
 std::int64_t now_ms() {

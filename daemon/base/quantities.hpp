@@ -60,7 +60,8 @@ struct LocalDay {
   friend bool operator==(const LocalDay&, const LocalDay&) = default;
 };
 
-/// The day that contains `ms`. It has 23 to 25 hours where clocks change.
+/// The day that contains `ms`. It has 23 to 25 hours where clocks change. Days are remembered: a change of
+/// the system's zone while the program runs counts for others.
 LocalDay local_day(std::int64_t ms);
 
 /// The system's clock.
