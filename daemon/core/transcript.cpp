@@ -101,8 +101,22 @@ class ChunkAhead {
 struct Workspace::Parts {
   static constexpr std::size_t ahead_max = 4;
 
+  static constexpr std::size_t tail_bytes_kept = 1 << 20;
+
+  // A tail's buffer, for the next one: an idle transcript owns none, and a waiting one at most four times
+  // what it needs.
+  void take_buffer(std::string& tail, std::size_t bytes) {
+    if (spare.capacity() > tail.capacity() && spare.capacity() / 4 <= bytes) tail.swap(spare);
+  }
+  void keep_buffer(std::string& tail) {
+    tail.clear();
+    if (tail.capacity() <= tail_bytes_kept && tail.capacity() > spare.capacity()) spare.swap(tail);
+    std::string().swap(tail);
+  }
+
   LineParser parser;
   Record record;
+  std::string spare;
   Post post;                                       // null: nothing is parsed ahead
   std::vector<std::shared_ptr<ChunkAhead>> ahead;  // used in turn
 };
@@ -130,7 +144,7 @@ struct Transcript::Parts {
   }
 
   void feed(std::span<const char> bytes, Workspace::Parts& work, EventSink& sink);
-  void keep_tail(std::string_view bytes, std::size_t room = 0);
+  void keep_tail(std::string_view bytes, Workspace::Parts& work, std::size_t room = 0);
   void finish_tail(Workspace::Parts& work, EventSink& sink);
   std::string_view feed_ahead(std::string_view bytes, Workspace::Parts& work, EventSink& sink);
   void take_chunk(ChunkAhead& chunk, Workspace::Parts& work, EventSink& sink);
@@ -169,8 +183,8 @@ void Transcript::Parts::feed(std::span<const char> given, Workspace::Parts& work
   if (bytes.empty()) return;
   if (!tail.empty() || too_long) {
     const std::size_t lf = bytes.find('\n');
-    if (lf == bytes.npos) return keep_tail(bytes);
-    keep_tail(bytes.substr(0, lf), 1 + feed_padding);
+    if (lf == bytes.npos) return keep_tail(bytes, work);
+    keep_tail(bytes.substr(0, lf), work, 1 + feed_padding);
     bytes.remove_prefix(lf + 1);
     finish_tail(work, sink);
   }
@@ -181,7 +195,7 @@ void Transcript::Parts::feed(std::span<const char> given, Workspace::Parts& work
     std::size_t lf = last_line_end(bytes);
     if (lf == bytes.npos) lf = bytes.find('\n');
     if (bytes.empty()) return;
-    if (lf == bytes.npos) return keep_tail(bytes);
+    if (lf == bytes.npos) return keep_tail(bytes, work);
     take_lines(bytes.substr(0, lf + 1), work, sink);
     bytes.remove_prefix(lf + 1);
   }
@@ -247,15 +261,14 @@ void Transcript::Parts::finish_tail(Workspace::Parts& work, EventSink& sink) {
     prefix_hash.add_line(tail);
     take_line(tail, work, sink);
   }
-  // An idle transcript owns no buffer.
-  std::string().swap(tail);
+  work.keep_buffer(tail);
   too_long = false;
   long_bytes = 0;
   long_hash = LineHash();
 }
 
 // `room`: behind the bytes.
-void Transcript::Parts::keep_tail(std::string_view bytes, std::size_t room) {
+void Transcript::Parts::keep_tail(std::string_view bytes, Workspace::Parts& work, std::size_t room) {
   if (!too_long && tail.size() + bytes.size() > options.line_bytes_max) {
     too_long = true;
     long_bytes = tail.size();
@@ -267,6 +280,7 @@ void Transcript::Parts::keep_tail(std::string_view bytes, std::size_t room) {
     long_hash.add(bytes);
     long_bytes += bytes.size();
   } else {
+    if (tail.empty()) work.take_buffer(tail, bytes.size());
     if (room > 0) tail.reserve(tail.size() + bytes.size() + room);
     tail.append(bytes);
   }

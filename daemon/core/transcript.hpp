@@ -19,7 +19,7 @@ namespace earshot {
 
 /// Parsers and scratch memory. One per thread, shared by all transcripts fed there; an idle transcript owns
 /// none. Reserves about 2 MiB when it is first used, of which some 200 KiB are touched for common
-/// transcripts; what a longer line needs is freed after it (LineParser).
+/// transcripts; what a longer line needs is freed after it (LineParser), but for a buffer of at most 1 MiB.
 class Workspace {
  public:
   /// Runs a task on another thread, soon or never.
