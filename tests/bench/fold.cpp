@@ -39,12 +39,18 @@ std::string rates(std::size_t bytes, const std::vector<double>& seconds) {
   return text + "]";
 }
 
+struct File {
+  std::string text;                      // and padding
+  const earshot::AgentProgram* program;  // the daemon knows it by the directory
+  std::size_t size() const { return text.size() - earshot::feed_padding; }
+};
+
 /// The lines that simdjson accepts, as it cannot skip broken ones.
-simdjson::padded_string valid_lines(const std::vector<std::string>& files, std::size_t& longest) {
+simdjson::padded_string valid_lines(const std::vector<File>& files, std::size_t& longest) {
   simdjson::dom::parser parser;
   std::string valid;
   for (const auto& file : files) {
-    std::istringstream lines(file);
+    std::istringstream lines(file.text.substr(0, file.size()));
     for (std::string line; std::getline(lines, line);) {
       if (line.empty() || parser.parse(line).error()) continue;
       valid += line + "\n";
@@ -54,18 +60,15 @@ simdjson::padded_string valid_lines(const std::vector<std::string>& files, std::
   return simdjson::padded_string(valid);
 }
 
-std::size_t fold(const std::string& file, earshot::Workspace& workspace) {
+std::size_t fold(const File& file, earshot::Workspace& workspace) {
   Counter counter;
-  const std::size_t size = file.size() - earshot::feed_padding;
-  const earshot::AgentProgram* program = earshot::detect_program({file.data(), std::min(size, piece_bytes)});
-  if (!program) program = &earshot::default_program();
-  earshot::Transcript transcript({.reader = &program->reader()});
-  for (std::size_t at = 0; at < size; at += piece_bytes)
-    transcript.feed({file.data() + at, std::min(piece_bytes, size - at)}, workspace, counter);
+  earshot::Transcript transcript({.reader = &file.program->reader()});
+  for (std::size_t at = 0; at < file.size(); at += piece_bytes)
+    transcript.feed({file.text.data() + at, std::min(piece_bytes, file.size() - at)}, workspace, counter);
   return counter.events;
 }
 
-std::size_t fold_all(const std::vector<std::string>& files, std::vector<earshot::Workspace>& workspaces) {
+std::size_t fold_all(const std::vector<File>& files, std::vector<earshot::Workspace>& workspaces) {
   std::atomic<std::size_t> next = 0, events = 0;
   const auto work = [&](earshot::Workspace& workspace) {
     for (std::size_t n; (n = next++) < files.size();) events += fold(files[n], workspace);
@@ -92,14 +95,17 @@ std::size_t parse(const simdjson::padded_string& lines, std::size_t batch_bytes)
 }  // namespace
 
 int main(int count, char** given) {
-  std::vector<std::string> files;
+  std::vector<File> files;
   std::size_t bytes = 0;
   for (int n = 1; n < count; ++n) {
     std::ifstream in(given[n], std::ios::binary);
     std::ostringstream all;
     all << in.rdbuf();
     bytes += all.str().size();
-    files.push_back(all.str() + std::string(earshot::feed_padding, '\0'));
+    const earshot::AgentProgram* program =
+        earshot::detect_program(std::string_view(all.view()).substr(0, piece_bytes));
+    files.push_back({all.str() + std::string(earshot::feed_padding, '\0'),
+                     program ? program : &earshot::default_program()});
   }
   if (bytes == 0) return std::fprintf(stderr, "usage: bench_fold FILE…\n"), 2;
 
