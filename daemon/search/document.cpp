@@ -64,10 +64,7 @@ std::string clean_text(std::string_view text, std::size_t bytes_max, const TextF
 
 void DocumentMaker::on_event(const Event& event) {
   event_ = &event;
-  if (event.time_ms > 0) {
-    if (first_ms_ == 0) first_ms_ = event.time_ms;
-    last_ms_ = std::max(last_ms_, event.time_ms);
-  }
+  add_time(event.time_ms);
   std::visit([this](const auto& body) { (*this)(body); }, event.body);
 }
 
@@ -79,7 +76,7 @@ void DocumentMaker::add_clean(Kind kind, std::string text) {
   if (trim(text).empty()) return;
   bytes_ += text.size() + sizeof(Document);
   documents_.push_back(
-      {event_->cursor, event_->time_ms > 0 ? event_->time_ms : last_ms_, kind, std::move(text)});
+      {event_->cursor, event_->time_ms > 0 ? event_->time_ms : totals_.last_ms, kind, std::move(text)});
 }
 
 void DocumentMaker::operator()(const event::SessionStarted& body) {
@@ -95,22 +92,22 @@ void DocumentMaker::operator()(const event::SessionUpdated& body) {
 }
 
 void DocumentMaker::operator()(const event::TurnStarted& body) {
-  ++prompts_;
+  ++totals_.prompts;
   if (!body.prompt) return;
-  last_prompt_ = clean_text(*body.prompt, title_bytes_max, filter_);
-  std::replace(last_prompt_.begin(), last_prompt_.end(), '\n', ' ');
+  std::string& title = totals_.last_prompt;
+  title = clean_text(*body.prompt, title_bytes_max, filter_);
+  std::replace(title.begin(), title.end(), '\n', ' ');
   add(Kind::prompt, *body.prompt);
 }
 
 void DocumentMaker::operator()(const event::MessageAdded& body) {
-  if (body.text && body.role == "assistant" && (body.kind == "text" || body.kind == "plan"))
-    add(Kind::answer, *body.text);
+  if (is_answer(body)) add(Kind::answer, *body.text);
 }
 
 /// All strings of the input, in order, behind the tool's name. They are redacted as the wire has them: the
 /// keys of an object tell secrets too.
 void DocumentMaker::operator()(const event::ToolInvoked& body) {
-  ++tools_;
+  ++totals_.tools;
   if (is_skipped()) return;
   scratch_.clear();
   std::string text = clean_text(body.tool, input_text_bytes_max, filter_);

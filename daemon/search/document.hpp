@@ -1,5 +1,6 @@
 // Events → the documents of the index: redacted text with the cursor of its event. Pure.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -26,12 +27,29 @@ struct Document {
 constexpr std::size_t document_bytes_max = 8 << 10;    // the rest of a longer text is not indexed
 constexpr std::size_t input_text_bytes_max = 2 << 10;  // of each string in a tool's input
 
-/// Receives all events of a transcript from its beginning.
+/// Whether the message makes a document.
+inline bool is_answer(const event::MessageAdded& message) {
+  return message.text && message.role == "assistant" && (message.kind == "text" || message.kind == "plan");
+}
+
+/// Receives all events of a transcript from its beginning, or from where the totals were taken.
 class DocumentMaker final : public EventSink {
  public:
   /// `filter` outlives this object.
   explicit DocumentMaker(const TextFilter& filter) : filter_(filter) {}
 
+  struct Totals {
+    std::int64_t first_ms = 0, last_ms = 0;
+    std::uint64_t prompts = 0, tools = 0;
+    std::string last_prompt;
+  };
+  void resume(Totals totals) { totals_ = std::move(totals); }
+  /// An event that makes no document had this time; 0: none.
+  void add_time(std::int64_t ms) {
+    if (ms <= 0) return;
+    if (totals_.first_ms == 0) totals_.first_ms = ms;
+    totals_.last_ms = std::max(totals_.last_ms, ms);
+  }
   /// Makes no documents of events at or before this offset: they are indexed already.
   void skip_to(std::uint64_t offset) { skip_to_ = offset; }
   void on_event(const Event& event) override;
@@ -42,13 +60,9 @@ class DocumentMaker final : public EventSink {
   }
   std::size_t bytes() const { return bytes_; }  // of the documents that were not taken
 
-  std::int64_t first_ms() const { return first_ms_; }
-  std::int64_t last_ms() const { return last_ms_; }
-  std::uint64_t prompts() const { return prompts_; }
-  std::uint64_t tools() const { return tools_; }
-  /// The beginning of the last prompt, redacted: the title of a session without one, as in the page's
-  /// overview.
-  const std::string& last_prompt() const { return last_prompt_; }
+  /// `last_prompt` is the beginning of the last prompt, redacted: the title of a session without one, as in
+  /// the page's overview.
+  const Totals& totals() const { return totals_; }
 
  private:
   void operator()(const event::SessionStarted& body);
@@ -68,9 +82,8 @@ class DocumentMaker final : public EventSink {
   std::uint64_t skip_to_ = 0;
   std::vector<Document> documents_;
   std::size_t bytes_ = 0;
-  std::int64_t first_ms_ = 0, last_ms_ = 0;
-  std::uint64_t prompts_ = 0, tools_ = 0;
-  std::string last_prompt_, scratch_;
+  Totals totals_;
+  std::string scratch_;
 };
 
 /// The redacted beginning of a text, without control characters except line ends.

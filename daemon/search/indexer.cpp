@@ -62,7 +62,7 @@ struct Indexer::Fold {
 /// What the thread does next.
 struct Indexer::Work {
   enum class What { stop, check, dropped, flush, finish, listed, job } what = What::stop;
-  bool is_corrupt = false, is_live = false;
+  bool is_corrupt = false;
   std::string name;
   IndexJob job;
   std::shared_ptr<StreamList> listed;  // of the indexer's thread, until jobs are requested
@@ -110,13 +110,30 @@ void Indexer::add_jobs(std::vector<IndexJob> jobs) {
 void Indexer::changed(IndexJob job) {
   const std::lock_guard lock(mutex_);
   std::string name = job.name;
-  changed_.insert_or_assign(std::move(name), std::move(job));
+  IndexJob& waiting = changed_[std::move(name)];
+  if (waiting.growth) {
+    growth_bytes_ -= waiting.growth->bytes;
+    if (job.growth) job.growth->prepend(std::move(*waiting.growth));
+  }
+  waiting = std::move(job);
+  if (Growth* const growth = waiting.growth.get()) {
+    if (growth_bytes_ + growth->bytes > growth_bytes_max) growth->forget_events();
+    growth_bytes_ += growth->bytes;
+  }
   wake_.notify_all();
+}
+
+/// Takes one of the waiting jobs of streams that changed.
+IndexJob Indexer::take_changed(std::map<std::string, IndexJob>::iterator which) {
+  IndexJob job = std::move(which->second);
+  changed_.erase(which);
+  if (job.growth) growth_bytes_ -= job.growth->bytes;
+  return job;
 }
 
 void Indexer::dropped(const std::string& name) {
   const std::lock_guard lock(mutex_);
-  changed_.erase(name);
+  if (const auto waiting = changed_.find(name); waiting != changed_.end()) take_changed(waiting);
   dropped_.insert(name);
   wake_.notify_all();
 }
@@ -259,9 +276,7 @@ Indexer::Work Indexer::take_work(std::unique_lock<std::mutex>& lock) {
       work.what = Work::What::flush;
     } else if (!changed_.empty()) {
       work.what = Work::What::job;
-      work.is_live = true;
-      work.job = std::move(changed_.begin()->second);
-      changed_.erase(changed_.begin());
+      work.job = take_changed(changed_.begin());
     } else if (std::exchange(listed_pending_, false)) {
       work.what = Work::What::listed;
       work.listed = listed_;
@@ -314,7 +329,7 @@ bool Indexer::do_work(Work& work) {
       if (!has_dropped()) store_->checkpoint();  // their text is in the log until then
       break;
     case Work::What::job:
-      index(work.job, work.is_live);
+      index(work.job);
       break;
   }
   publish();
@@ -350,7 +365,7 @@ void Indexer::remove_unlisted(const StreamList& listed) {
     if (!std::binary_search(names.begin(), names.end(), std::string_view(name))) store_->remove(name);
 }
 
-void Indexer::index(const IndexJob& job, bool is_live) {
+void Indexer::index(const IndexJob& job) {
   const FileStat stat = stat_file(job.path);
   if (!stat.ok() || !stat.is_regular()) return;  // the tail reports a removal
   const bool is_in_batch = std::any_of(batch_.begin(), batch_.end(),
@@ -362,42 +377,68 @@ void Indexer::index(const IndexJob& job, bool is_live) {
 
   StreamRow row = known.value_or(StreamRow{});
   row.name = job.name;
+  const Growth* const growth = job.growth.get();
+  const bool has_all =
+      growth && (row.cursor == growth->to || (growth->is_complete && row.cursor == growth->from));
+  if (!has_all) return index_file(job, row, stat);
+  const std::string indexed_stamp = stat.size == growth->to.offset ? stamp : std::string();
+  const bool is_unchanged = known && row.cursor == growth->to && row.stamp == indexed_stamp;
+  if (!is_unchanged) index_growth(job, row, indexed_stamp);
+}
+
+/// Adds what the loop has received; nothing is read.
+void Indexer::index_growth(const IndexJob& job, StreamRow& row, std::string stamp) {
+  const Growth& growth = *job.growth;
+  DocumentMaker documents(*options_.filter);
+  const std::int64_t first_ms = row.first_ms > 0 ? row.first_ms : growth.first_ms;
+  documents.resume({first_ms, row.last_ms, row.prompts, row.tools, row.title});
+  if (row.cursor != growth.to) {
+    for (const KeptEvent& kept : growth.events) {
+      documents.add_time(kept.earlier_ms);
+      documents.on_event(kept.event());
+    }
+    documents.add_time(growth.last_ms);
+  }
+  row.cursor = growth.to;
+  row.stamp = std::move(stamp);
+  collect(growth.facts, documents, job, row);
+  if (batch_bytes_ >= options_.batch_bytes_max) flush();
+}
+
+/// Folds the file, from where a kept fold of it ends.
+void Indexer::index_file(const IndexJob& job, StreamRow& row, const FileStat& stat) {
+  const std::uint64_t proof = row.cursor.offset;
   auto fold = take_fold(job.name);
-  const bool goes_on = fold && known && fold->device == stat.device && fold->inode == stat.inode &&
-                       fold->offset <= stat.size && fold->transcript.end() == known->cursor;
-  if (!goes_on) {
-    const auto begin = [&](std::uint64_t skip) {
-      fold = std::make_unique<Fold>(job, *options_.filter);
-      fold->documents.skip_to(skip);
-      fold->fd = open_for_reading(job.path);
-      const FileStat opened = fold->fd ? stat_file(fold->fd.get()) : FileStat{};
-      fold->device = opened.device, fold->inode = opened.inode;
-      return fold->fd && opened.ok() && opened.is_regular();
-    };
-    const std::uint64_t proof = row.cursor.offset;
-    if (!begin(proof)) return;
-    if (proof > 0) {
-      if (!read_to(*fold, proof, job, row)) return;
-      const Cursor end = fold->transcript.end();
-      if (fold->offset != proof || end.offset != proof || end.prefix_hash != row.cursor.prefix_hash) {
-        flush();
-        store_->remove(job.name);  // another history
-        row = StreamRow{};
-        row.name = job.name;
-        if (!begin(0)) return;
-      }
+  const auto begin = [&] {
+    fold = std::make_unique<Fold>(job, *options_.filter);
+    fold->fd = open_for_reading(job.path);
+    const FileStat opened = fold->fd ? stat_file(fold->fd.get()) : FileStat{};
+    fold->device = opened.device, fold->inode = opened.inode;
+    return fold->fd && opened.ok() && opened.is_regular();
+  };
+  const bool goes_on = fold && fold->device == stat.device && fold->inode == stat.inode &&
+                       fold->offset <= stat.size && fold->offset <= proof;
+  if (goes_on) fold->fd = open_for_reading(job.path);
+  if (goes_on ? !fold->fd : !begin()) return;
+  fold->documents.skip_to(proof);
+  if (proof > 0) {
+    if (!read_to(*fold, proof, job, row)) return;
+    const Cursor end = fold->transcript.end();
+    if (fold->offset != proof || end.offset != proof || end.prefix_hash != row.cursor.prefix_hash) {
+      flush();
+      store_->remove(job.name);  // another history
+      row = StreamRow{};
+      row.name = job.name;
+      if (!begin()) return;
     }
   }
-  if (!fold->fd) fold->fd = open_for_reading(job.path);
-  if (!fold->fd || !read_to(*fold, UINT64_MAX, job, row)) return;
+  if (!read_to(*fold, job.growth ? job.growth->to.offset : UINT64_MAX, job, row)) return;
   const FileStat after = stat_file(fold->fd.get());
   row.stamp = after.size == fold->offset ? stamp_of(after) : std::string();
   collect(*fold, job, row);
   fold->fd.reset();
   if (batch_bytes_ >= options_.batch_bytes_max) flush();
-  const auto age = wall_now() - nanoseconds(stat.modified_ns);
-  if (fold->offset >= options_.kept_file_bytes_min && (is_live || age <= options_.kept_age_max))
-    keep_fold(std::move(fold), is_live);
+  if (job.growth && !job.growth->is_complete) keep_fold(std::move(fold));
 }
 
 /// Reads up to `end`, or the end of the file. False: stopped, or an error of the disk.
@@ -427,39 +468,42 @@ bool Indexer::read_to(Fold& fold, std::uint64_t end, const IndexJob& job, Stream
   return true;
 }
 
-/// Adds what the fold has made to the batch, and the state after it to the row.
 void Indexer::collect(Fold& fold, const IndexJob& job, StreamRow& row) {
-  const Transcript& transcript = fold.transcript;
-  const StreamState& state = transcript.state();
+  row.cursor = fold.transcript.end();
+  collect(facts_of(fold.transcript), fold.documents, job, row);
+}
+
+/// Adds the documents to the batch, and the state after them to the row.
+void Indexer::collect(const StreamFacts& facts, DocumentMaker& documents, const IndexJob& job,
+                      StreamRow& row) {
   const auto label = [&](const std::string& text) { return clean_text(text, 1024, *options_.filter); };
+  const DocumentMaker::Totals& totals = documents.totals();
   const bool is_named = !job.session.empty() && !job.is_session_likely;
-  row.session =
-      is_named || transcript.recorded_session().empty() ? job.session : transcript.recorded_session();
-  row.agent = job.agent.empty() ? transcript.recorded_agent() : job.agent;
+  row.session = is_named || facts.session.empty() ? job.session : facts.session;
+  row.agent = job.agent.empty() ? facts.agent : job.agent;
   row.directory = job.directory;
-  row.program = state.program;
-  row.project = label(state.project);
-  row.model = label(state.model);
-  row.title = label(state.title);
-  if (row.title.empty()) row.title = fold.documents.last_prompt();
-  row.cursor = transcript.end();
-  row.first_ms = fold.documents.first_ms();
-  row.last_ms = std::max(fold.documents.last_ms(), state.last_activity_ms);
-  row.prompts = fold.documents.prompts();
-  row.tools = fold.documents.tools();
-  row.input = state.usage.input, row.output = state.usage.output;
-  row.cache_read = state.usage.cache_read, row.cache_write = state.usage.cache_write;
-  row.cost_usd = state.cost_usd, row.cost_total_ms = state.cost_total_ms;
-  row.turn = state.turn, row.turn_started_ms = state.turn_started_ms;
-  std::vector<ModelUsage> models = state.usage_by_model.models();
+  row.program = facts.program;
+  row.project = label(facts.project);
+  row.model = label(facts.model);
+  row.title = label(facts.title);
+  if (row.title.empty()) row.title = totals.last_prompt;
+  row.first_ms = totals.first_ms;
+  row.last_ms = std::max(totals.last_ms, facts.last_activity_ms);
+  row.prompts = totals.prompts;
+  row.tools = totals.tools;
+  row.input = facts.usage.input, row.output = facts.usage.output;
+  row.cache_read = facts.usage.cache_read, row.cache_write = facts.usage.cache_write;
+  row.cost_usd = facts.cost_usd, row.cost_total_ms = facts.cost_total_ms;
+  row.turn = facts.turn, row.turn_started_ms = facts.turn_started_ms;
+  std::vector<ModelUsage> models = facts.models;
   for (ModelUsage& each : models) {
     each.model = label(each.model);
     std::replace(each.model.begin(), each.model.end(), '\n', ' ');
   }
   row.models = encode_models(models);
   if (batch_.empty()) batch_began_ = Steady::now();
-  batch_bytes_ += fold.documents.bytes() + sizeof(StreamRow);
-  batch_.push_back({row, fold.documents.take()});
+  batch_bytes_ += documents.bytes() + sizeof(StreamRow);
+  batch_.push_back({row, documents.take()});
 }
 
 void Indexer::flush() {
@@ -497,11 +541,9 @@ std::unique_ptr<Indexer::Fold> Indexer::take_fold(const std::string& name) {
   return fold;
 }
 
-/// The first pass begins with the newest streams: each later one is discarded before them.
-void Indexer::keep_fold(std::unique_ptr<Fold> fold, bool is_live) {
-  if (!is_live && folds_.size() >= quiet_folds_max) return;
+void Indexer::keep_fold(std::unique_ptr<Fold> fold) {
   fold->bytes = fold->transcript.memory_bytes();
-  folds_.insert(is_live ? folds_.end() : folds_.begin(), std::move(fold));
+  folds_.push_back(std::move(fold));
   std::size_t bytes = 0;
   for (const auto& each : folds_) bytes += each->bytes;
   while (folds_.size() > 1 && (folds_.size() > folds_max || bytes > folds_bytes_max)) {

@@ -1,9 +1,10 @@
-// The thread that reads transcripts and writes the index. It folds each file as the tail does (core
-// Transcript over the file's bytes) and stores only redacted text.
+// The thread that writes the index. It stores only redacted text.
 //
-// A stream is indexed up to a cursor. To go on, the fold of the last turn is used if it is still in memory;
-// otherwise the file is folded again and must prove the cursor: if its prefix hash differs, the stream is
-// indexed anew. A file whose attributes are those of the last turn is not read.
+// A stream is indexed up to a cursor. What a live stream has grown by since then comes from the event loop
+// (growth.hpp). Where that is missing, or too much to be kept, the file is read: folded as the tail does
+// (core Transcript over the file's bytes), up to the cursor that the loop has reached, so that the next
+// growth continues there. The fold must prove the cursor on its way: if its prefix hash differs, the stream
+// is indexed anew. A file whose attributes are those of the last turn is not read.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -24,6 +25,7 @@
 #include "base/system.hpp"
 #include "base/text_filter.hpp"
 #include "core/transcript.hpp"
+#include "search/growth.hpp"
 #include "search/store.hpp"
 
 namespace earshot::search {
@@ -35,6 +37,7 @@ struct IndexJob {
   std::string session;             // by the path; empty: the records name it
   bool is_session_likely = false;  // the records may name another session, and the agent
   std::string agent, directory;    // by the path; empty: none, or the records name it
+  std::unique_ptr<Growth> growth;  // null: the stream is not live, and its whole file is read
 };
 
 /// The streams of the first pass. Their names are in one block, which returns to the system as a whole: there
@@ -58,14 +61,11 @@ class StreamList {
 
 struct IndexerOptions {
   std::string path, identity;
-  const TextFilter* filter = nullptr;  // outlives the indexer
-  std::uint64_t bytes_max = std::uint64_t{1}
-                            << 30;                // above it the documents of the oldest streams are removed
-  std::size_t batch_bytes_max = 4 << 20;          // of documents in one transaction
-  std::chrono::milliseconds batch_time{1000};     // a transaction is not delayed longer
-  std::chrono::milliseconds retry{60'000};        // after an error of the disk
-  std::uint64_t kept_file_bytes_min = 128 << 10;  // a smaller file is folded again when it has grown
-  std::chrono::hours kept_age_max{24};            // since the last change, of one that did not grow yet
+  const TextFilter* filter = nullptr;                // outlives the indexer
+  std::uint64_t bytes_max = std::uint64_t{1} << 30;  // above: the documents of the oldest streams are removed
+  std::size_t batch_bytes_max = 4 << 20;             // of documents in one transaction
+  std::chrono::milliseconds batch_time{1000};        // a transaction is not delayed longer
+  std::chrono::milliseconds retry{60'000};           // after an error of the disk
   /// The part of the time that the thread rests while it has work, so that a busy machine stays responsive.
   double rest_per_work = 1;
 };
@@ -81,11 +81,11 @@ class Indexer {
     std::function<void()> need_scan;
   };
   static constexpr std::size_t jobs_per_request = 64;
-  // Transcripts kept in memory, so that only new bytes are read when they grow: of the streams that grew
-  // last, then of those that were changed last. When one of the others grows, it is read once from its
-  // beginning. The one that grew last is kept whatever its size.
-  static constexpr std::size_t folds_max = 1024, folds_bytes_max = 32 << 20;
-  static constexpr std::size_t quiet_folds_max = 256;  // with those that did not grow yet
+  // Folds kept of streams that grew by more than is kept of their events, so that only new bytes are read
+  // when that happens again: of those that did last. The last one is kept whatever its size.
+  static constexpr std::size_t folds_max = 16, folds_bytes_max = 8 << 20;
+  // Of waiting streams: beyond, the events of the next one are forgotten, and its file is read.
+  static constexpr std::size_t growth_bytes_max = 4 << 20;
 
   Indexer(IndexerOptions options, Callbacks callbacks);
   ~Indexer();
@@ -120,18 +120,22 @@ class Indexer {
   bool open_store();
   void reopen(bool is_corrupt);
   void fail(const DatabaseError& error);
+  IndexJob take_changed(std::map<std::string, IndexJob>::iterator which);
   void request_jobs(std::unique_lock<std::mutex>& lock);
   Work take_work(std::unique_lock<std::mutex>& lock);
   bool do_work(Work& work);
   void remove_unlisted(const StreamList& listed);
   void release_memory();
-  void index(const IndexJob& job, bool is_live);
+  void index(const IndexJob& job);
+  void index_growth(const IndexJob& job, StreamRow& row, std::string stamp);
+  void index_file(const IndexJob& job, StreamRow& row, const FileStat& stat);
   bool read_to(Fold& fold, std::uint64_t end, const IndexJob& job, StreamRow& row);
   void collect(Fold& fold, const IndexJob& job, StreamRow& row);
+  void collect(const StreamFacts& facts, DocumentMaker& documents, const IndexJob& job, StreamRow& row);
   void flush();
   void limit_size();
   std::unique_ptr<Fold> take_fold(const std::string& name);
-  void keep_fold(std::unique_ptr<Fold> fold, bool is_live);
+  void keep_fold(std::unique_ptr<Fold> fold);
   void rest(std::chrono::nanoseconds worked);
   void publish();
   bool has_dropped() const;
@@ -148,6 +152,7 @@ class Indexer {
   bool jobs_requested_ = false;
   std::deque<IndexJob> jobs_;  // of listed streams
   std::map<std::string, IndexJob> changed_;
+  std::size_t growth_bytes_ = 0;  // of changed_
   std::set<std::string> dropped_;
   State state_;
   std::unique_ptr<Store> store_;  // replaced under the mutex, by the indexer's thread; null: unusable

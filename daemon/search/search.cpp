@@ -79,6 +79,7 @@ Search::Search(boost::asio::io_context& io, SearchOptions options, const TextFil
                 },
                 [this] { post([this] { list_all(); }); }}),
       queries_(path_, options.host, *options.models),
+      growth_(filter),
       timer_(io) {}
 
 Search::~Search() { stop(); }
@@ -119,19 +120,22 @@ void Search::resolve(const std::vector<std::string>& names) {
   indexer_.add_jobs(std::move(jobs));
 }
 
-std::optional<IndexJob> Search::job_of(std::string_view name) const {
+/// Takes the stream's growth.
+std::optional<IndexJob> Search::job_of(std::string_view name) {
   const tail::Stream* stream = tail_->find(name);
-  if (!stream) return std::nullopt;
+  const auto history = stream ? tail_->history(*stream) : nullptr;
+  if (!history) {
+    growth_.drop(name);
+    return std::nullopt;
+  }
   const StreamIdentity& identity = stream->path_identity();
-  const auto history = tail_->history(*stream);
-  if (!history) return std::nullopt;
   return IndexJob{stream->name(),     stream->path(), history->options(), identity.session,
-                  identity.is_likely, identity.agent, identity.directory};
+                  identity.is_likely, identity.agent, identity.directory, growth_.take(*stream)};
 }
 
 void Search::grew(const tail::Stream& stream) {
   if (!tail_) return;  // the first list has it
-  if (!grown_.contains(stream.name())) grown_.insert(stream.name());
+  growth_.mark(stream);
   if (!behind_since_) behind_since_ = Clock::now();
   if (std::exchange(timer_runs_, true)) return;
   timer_.expires_after(settle_time);
@@ -142,13 +146,23 @@ void Search::grew(const tail::Stream& stream) {
 
 void Search::index_grown() {
   if (!tail_) return;
-  for (std::size_t left = slice_streams; left > 0 && !grown_.empty(); --left) {
-    if (auto job = job_of(*grown_.begin())) indexer_.changed(std::move(*job));
-    grown_.erase(grown_.begin());
+  for (std::size_t left = slice_streams; left > 0 && !growth_.empty(); --left) {
+    const std::string name = growth_.first();
+    if (auto job = job_of(name)) indexer_.changed(std::move(*job));
   }
-  if (!grown_.empty()) return post([this] { index_grown(); });
+  if (!growth_.empty()) return post([this] { index_grown(); });
   timer_runs_ = false;
   behind_since_.reset();
+}
+
+void Search::on_growing(const tail::Stream& stream) {
+  next_.on_growing(stream);
+  if (tail_) growth_.begin_feed(stream);
+}
+
+void Search::on_event(const tail::Stream& stream, const Event& event) {
+  next_.on_event(stream, event);
+  if (tail_) growth_.add(stream, event);
 }
 
 void Search::on_added(const tail::Stream& stream) {
@@ -163,20 +177,26 @@ void Search::on_changed(const tail::Stream& stream) {
 
 void Search::on_reset(const tail::Stream& stream, std::string_view reason) {
   next_.on_reset(stream, reason);
-  if (tail_) indexer_.dropped(stream.name());
+  if (tail_) growth_.drop(stream.name()), indexer_.dropped(stream.name());
   grew(stream);
 }
 
 void Search::on_removed(const tail::Stream& stream) {
   if (tail_) indexer_.dropped(stream.name());
-  if (const auto grown = grown_.find(stream.name()); grown != grown_.end()) grown_.erase(grown);
+  growth_.drop(stream.name());
   next_.on_removed(stream);
+}
+
+/// What it has grown by is read from its file.
+void Search::on_released(const tail::Stream& stream) {
+  growth_.forget(stream.name());
+  next_.on_released(stream);
 }
 
 IndexState Search::index_state() const {
   const Indexer::State state = indexer_.state();
   const std::uint64_t total = tail_ ? tail_->counters().known_files : 0;
-  const std::uint64_t waiting = state.waiting + grown_.size();
+  const std::uint64_t waiting = state.waiting + growth_.size();
   return {state.building, total - std::min(total, waiting), total};
 }
 

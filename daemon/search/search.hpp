@@ -10,11 +10,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 
 #include "base/clock.hpp"
+#include "search/growth.hpp"
 #include "search/indexer.hpp"
 #include "search/reader.hpp"
 #include "serve/http/metrics.hpp"
@@ -82,18 +82,19 @@ class Search final : public tail::StreamObserver {
   void fill(serve::Health& health) const;
 
   void on_added(const tail::Stream& stream) override;
-  void on_event(const tail::Stream& stream, const Event& event) override { next_.on_event(stream, event); }
+  void on_growing(const tail::Stream& stream) override;
+  void on_event(const tail::Stream& stream, const Event& event) override;
   void on_changed(const tail::Stream& stream) override;
   void on_reset(const tail::Stream& stream, std::string_view reason) override;
   void on_removed(const tail::Stream& stream) override;
-  void on_released(const tail::Stream& stream) override { next_.on_released(stream); }
+  void on_released(const tail::Stream& stream) override;
   void on_compacting(std::string_view session) override { next_.on_compacting(session); }
   void on_batch_end() override { next_.on_batch_end(); }
 
  private:
   void list_all();
   void resolve(const std::vector<std::string>& names);
-  std::optional<IndexJob> job_of(std::string_view name) const;
+  std::optional<IndexJob> job_of(std::string_view name);
   void grew(const tail::Stream& stream);
   void index_grown();
   void post(std::function<void()> task);
@@ -105,10 +106,10 @@ class Search final : public tail::StreamObserver {
   tail::Tail* tail_ = nullptr;  // null: not started, or stopped
   Indexer indexer_;
   QueryThread queries_;
-  std::set<std::string, std::less<>> grown_;  // since the last index_grown()
+  GrowthLog growth_;  // since the last index_grown()
   Timer timer_;
   bool timer_runs_ = false;
-  std::optional<Clock::time_point> behind_since_;  // of the first of grown_
+  std::optional<Clock::time_point> behind_since_;  // of the first of growth_
   std::map<std::string, std::size_t> in_flight_;   // queries by client
   std::size_t all_in_flight_ = 0;
   std::uint64_t answered_ = 0;

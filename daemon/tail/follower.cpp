@@ -289,6 +289,7 @@ bool Follower::feed(FollowedFile& file, const char* buffer, std::size_t overlap,
     file.feed(all, overlap, workspace_, no_delivery);
     return true;
   }
+  observer_.on_growing(file);
   Delivery delivery(observer_, file, counters_.events);
   if (file.feed(all, overlap, workspace_, delivery) && !stopped_) observer_.on_changed(file);
   return true;

@@ -45,6 +45,8 @@ class StreamObserver {
   /// The stream has a transcript now: folded without events up to here (at start or on request), or new and
   /// empty; then its events follow.
   virtual void on_added(const Stream& stream) = 0;
+  /// The stream's transcript is fed with new bytes next; they may complete no line.
+  virtual void on_growing(const Stream&) {}
   virtual void on_event(const Stream& stream, const Event& event) = 0;
   /// Lines were consumed (their events were delivered before this call), or its meta file or session became
   /// known: a snapshot may differ.

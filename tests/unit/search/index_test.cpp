@@ -25,6 +25,12 @@ std::string turns(int first, int count) {
   return text;
 }
 
+std::string title_line(std::string_view title) {
+  return R"({"type":"custom-title","customTitle":")" + std::string(title) +
+         R"(","sessionId":"s"})"
+         "\n";
+}
+
 std::string as_json_string(std::string_view text) {
   std::string json;
   append_json_string(json, text);
@@ -86,8 +92,7 @@ TEST_CASE("any split of appends, with any restarts, makes the same index as the 
     CAPTURE(seed);
     std::mt19937 random(seed);
     IndexFixture index;
-    if (seed % 3 == 0) index.batch_bytes_max = 1;         // a transaction per piece
-    if (seed % 2 == 0) index.kept_file_bytes_min = 2048;  // a smaller file is read again
+    if (seed % 3 == 0) index.batch_bytes_max = 1;  // a transaction per piece
     index.write("s", "");
     index.index({"s"});
     for (std::size_t done = 0; done < text.size();) {
@@ -99,6 +104,53 @@ TEST_CASE("any split of appends, with any restarts, makes the same index as the 
     }
     index.index({"s"});
     REQUIRE(index.documents() == expected);
+    REQUIRE(index.rows() == whole.rows());
+    index.check_words();
+  }
+}
+
+TEST_CASE("the growth of a live stream makes the same index as its file") {
+  const std::string text = turns(1, 12) + title_line("named later") + turns(13, 2);
+  IndexFixture whole;
+  whole.write("s", text);
+  whole.index({"s"});
+  REQUIRE(whole.documents().size() > 40);
+  for (unsigned seed = 0; seed < 24; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    IndexFixture index;
+    if (seed % 3 == 0) index.batch_bytes_max = 1;
+    std::size_t done = random() % 2 == 0 ? 0 : random() % text.size();
+    index.write("s", text.substr(0, done));
+    if (random() % 2 == 0) index.index({"s"});
+    index.follow("s", random() % 2 == 0);
+    if (!index.indexer) index.index({"s"});
+    while (done < text.size()) {
+      const std::size_t size = std::min<std::size_t>(text.size() - done, 1 + random() % 700);
+      index.append("s", text.substr(done, size));
+      done += size;
+      if (random() % 8 != 0) index.read("s", random() % 4 == 0 ? size / 2 : SIZE_MAX);
+      if (random() % 8 == 0) index.forget_growth("s");
+      switch (random() % 8) {
+        case 0:  // the daemon restarts
+          index.stop();
+          index.follow("s");
+          index.index({"s"});
+          break;
+        case 1:  // another pass over all streams
+          index.index({"s"});
+          break;
+        case 2:  // jobs wait
+          index.indexer->changed(index.job("s"));
+          break;
+        default:
+          index.grow("s");
+      }
+    }
+    index.read("s");
+    index.grow("s");
+    REQUIRE(index.documents() == whole.documents());
+    REQUIRE(index.rows() == whole.rows());
     index.check_words();
   }
 }
