@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/text.hpp"
 #include "core/transcript.hpp"
@@ -36,13 +37,16 @@ class TypeCounts {
     const auto at = [&](std::size_t n) { return std::size_t{static_cast<unsigned char>(type[n])}; };
     std::size_t slot = type.size() * 7 + at(type.size() - 1) * 3 + at(type.size() / 2);
     for (std::size_t tries = 0; tries < tries_max; ++tries, ++slot) {
-      Entry*& known = known_[slot % known_.size()];
-      if (!known) {
+      std::uint8_t& known = known_[slot % known_.size()];
+      if (known == 0) {
         Entry* const found = entry(counts_.types, type);
-        if (found->first == type) known = found;
+        if (found->first == type) {
+          entries_.push_back(found);
+          known = static_cast<std::uint8_t>(entries_.size());
+        }
         return found->second;
       }
-      if (is_same_name(known->first, type)) return known->second;
+      if (is_same_name(entries_[known - 1u]->first, type)) return entries_[known - 1u]->second;
     }
     return entry(counts_.types, type)->second;
   }
@@ -56,7 +60,8 @@ class TypeCounts {
 
   static constexpr std::size_t tries_max = 8;
   RecordCounts& counts_;
-  std::array<Entry*, 32> known_{};  // of counts_.types, by linear probing; null: none
+  std::array<std::uint8_t, 32> known_{};  // a number in entries_, by linear probing; 0: none
+  std::vector<Entry*> entries_;           // of counts_.types, as many as known_ has
 };
 
 }  // namespace earshot
