@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "base/hex.hpp"
 #include "base/quantities.hpp"
 #include "base/system.hpp"
 #include "models/session_cost.hpp"
@@ -114,6 +115,18 @@ bool StreamTable::matches(const StreamRow& row, const SearchRequest& request) co
 
 // --- Queries ---
 
+/// Not a number: parse_number() refuses it.
+std::string HiddenPlaces::add(std::int64_t id) {
+  std::string name = "p" + random_hex(16);
+  ids_[name] = id;
+  return name;
+}
+
+std::optional<std::int64_t> HiddenPlaces::find(std::string_view name) const {
+  const std::int64_t* const id = ids_.find(name);
+  return id ? std::optional(*id) : std::nullopt;
+}
+
 /// The state of one search, for the callbacks of SQLite.
 struct Reader::Scan {
   Database& db;
@@ -188,7 +201,8 @@ HttpResponse Reader::search(const SearchRequest& request, const IndexState& stat
   if (!query.error.empty()) return bad_request(query.error);
   std::int64_t end = first_id_at(request.until_ms);
   if (!request.after.empty()) {
-    const auto after = parse_number(request.after);
+    auto after = parse_number(request.after);
+    if (!after) after = places_.find(request.after);
     if (!after) return bad_request("`after` is not the `next` of a page");
     end = std::min(end, *after);
   }
@@ -275,7 +289,8 @@ HttpResponse Reader::search(const SearchRequest& request, const IndexState& stat
   if (found.size() > shown) {
     json.member("next", std::to_string(found[shown - 1].id));
   } else if (is_incomplete) {
-    json.member("next", std::to_string(scan.last_done));
+    json.member("next",
+                request.allowed.empty() ? std::to_string(scan.last_done) : places_.add(scan.last_done));
   }
   if (is_incomplete) json.member("incomplete", true);
   append_state(json, state, request);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/containers.hpp"
 #include "base/json_writer.hpp"
 #include "models/model_table.hpp"
 #include "search/database.hpp"
@@ -48,6 +49,20 @@ class StreamTable {
   std::map<std::string_view, std::size_t> by_name_, main_;  // of rows_
 };
 
+/// Places in the results of restricted users. A query that reaches its time limit ends at a document that the
+/// user may not see, whose id is its time: the user gets a random name of it instead.
+class HiddenPlaces {
+ public:
+  static constexpr std::size_t names_max = 1024;  // the oldest is forgotten
+
+  std::string add(std::int64_t id);
+  /// Absent: no place has this name, or it is forgotten.
+  std::optional<std::int64_t> find(std::string_view name) const;
+
+ private:
+  BoundedMap<std::int64_t, names_max> ids_;
+};
+
 class Reader {
  public:
   enum class Fault { none, missing, corrupt };                // of the file
@@ -75,6 +90,7 @@ class Reader {
   const std::string path_;
   StreamTable table_;
   const ModelTable& models_;
+  HiddenPlaces places_;
   std::atomic<bool> stopped_ = false;
   std::optional<Database> db_;
   std::uint64_t device_ = 0, inode_ = 0;

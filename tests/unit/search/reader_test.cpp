@@ -107,11 +107,63 @@ TEST_CASE("a query that reaches its time limit ends, and its pages lose no resul
     const std::string next = text_at(page, "/next");
     if (next == "absent") break;
     REQUIRE(next != request.after);
+    CHECK(next.find_first_not_of("0123456789") == std::string::npos);  // outlives the process
     request.after = next;
   }
   CHECK(incomplete > 0);
   CHECK(pages > 2);
   CHECK(cursors.size() == 400);
+}
+
+TEST_CASE("a time limit does not name the time of a document that a restricted user may not see") {
+  IndexFixture index;
+  std::string seen, unseen;
+  for (int n = 1; n <= 200; ++n) {
+    seen += prompt(4 * n, "shared word " + std::to_string(n), "/home/u/api");
+    unseen += prompt(4 * n + 2, "shared word " + std::to_string(n), "/home/u/secret");
+  }
+  index.write("seen", seen), index.write("unseen", unseen);
+  index.index({"seen", "unseen"});
+  search::Reader reader(index.file(), "h", index.models);
+  reader.set_time_max(no_time);
+  serve::SearchRequest request{.text = "shared", .allowed = {.project = {"*/api"}}, .kinds = 1, .limit = 200};
+  std::set<std::string> cursors;
+  std::size_t incomplete = 0, refused = 0;
+  while (true) {
+    search::Reader::Fault fault{};
+    const auto page = reader.run(request, {}, fault);
+    if (page.status == 503 && ++refused < 100) continue;  // found nothing yet
+    REQUIRE(page.status == 200);
+    CHECK(page.body.find("secret") == std::string::npos);
+    for (std::size_t n = 0; n < results_of(page); ++n)
+      CHECK(cursors.insert(text_at(page, "/results/" + std::to_string(n) + "/cursor")).second);
+    const std::string next = text_at(page, "/next");
+    if (next == "absent") break;
+    REQUIRE(next != request.after);
+    if (at(page.body, "/incomplete") == "true") {
+      ++incomplete;
+      CHECK(next.size() == 33);
+      CHECK(next[0] == 'p');
+    }
+    request.after = next;
+  }
+  CHECK(incomplete > 0);
+  CHECK(cursors.size() == 200);
+  request.after = "p" + std::string(32, '0');
+  search::Reader::Fault fault{};
+  CHECK(reader.run(request, {}, fault).status == 400);
+}
+
+TEST_CASE("the places of restricted users are forgotten, the oldest first") {
+  search::HiddenPlaces places;
+  const std::string first = places.add(1), second = places.add(2);
+  CHECK(first != second);
+  for (std::size_t n = 2; n < search::HiddenPlaces::names_max; ++n) places.add(3);
+  CHECK(places.find(first) == 1);
+  places.add(4);
+  CHECK_FALSE(places.find(first));
+  CHECK(places.find(second) == 2);
+  CHECK_FALSE(places.find(""));
 }
 
 TEST_CASE("a query that finds nothing by its time limit is refused with the reason") {
