@@ -32,20 +32,6 @@ std::string stamp_of(const FileStat& stat) {
 
 }  // namespace
 
-void StreamList::add(std::string_view name, std::int64_t modified_ms) {
-  entries_.push_back({modified_ms, names_.size(), name.size()});
-  names_ += name;
-}
-
-void StreamList::sort() {
-  std::sort(entries_.begin(), entries_.end(),
-            [](const Entry& a, const Entry& b) { return a.modified_ms < b.modified_ms; });
-}
-
-std::string_view StreamList::name(std::size_t n) const {
-  return std::string_view(names_).substr(entries_[n].name_at, entries_[n].name_bytes);
-}
-
 /// A transcript that is read by this thread.
 struct Indexer::Fold {
   Fold(const IndexJob& job, const TextFilter& filter)
@@ -61,7 +47,7 @@ struct Indexer::Fold {
 
 /// What the thread does next.
 struct Indexer::Work {
-  enum class What { stop, check, dropped, flush, finish, listed, job } what = What::stop;
+  enum class What { stop, check, dropped, flush, finish, listed, job, merge } what = What::stop;
   bool is_corrupt = false;
   std::string name;
   IndexJob job;
@@ -216,6 +202,7 @@ bool Indexer::open_store() {
 void Indexer::reopen(bool is_corrupt) {
   batch_.clear(), batch_bytes_ = 0;
   folds_.clear();
+  merge_began_.reset();
   std::unique_ptr<Store> closed;  // not under the mutex: the event loop takes it, and closing writes
   {
     const std::lock_guard lock(mutex_);
@@ -292,8 +279,15 @@ Indexer::Work Indexer::take_work(std::unique_lock<std::mutex>& lock) {
         work.what = Work::What::finish;
         return work;
       }
-      wake_.wait(lock);
-      continue;
+      if (!store_->has_stale_words()) {
+        wake_.wait(lock);
+        continue;
+      }
+      if (merge_at_ > Steady::now()) {
+        wake_.wait_until(lock, merge_at_);
+        continue;
+      }
+      work.what = Work::What::merge;
     }
     state_.waiting = work.what == Work::What::job ? 1 : state_.waiting;
     return work;
@@ -314,6 +308,7 @@ bool Indexer::do_work(Work& work) {
     case Work::What::finish: {
       store_->checkpoint();
       release_memory();
+      callbacks_.built();
       const std::lock_guard lock(mutex_);
       state_.building = scanning_;
       break;
@@ -331,6 +326,9 @@ bool Indexer::do_work(Work& work) {
     case Work::What::job:
       index(work.job);
       break;
+    case Work::What::merge:
+      merge_words();
+      break;
   }
   publish();
   return true;
@@ -342,6 +340,23 @@ void Indexer::publish() {
   state_.waiting = batch_.size();  // not stored yet
   state_.documents = store_->documents();
   state_.bytes = bytes;
+}
+
+/// A slice. The rest of the time is for others: an index of 1 GiB is written anew for each removal.
+void Indexer::merge_words() {
+  const auto now = Steady::now();
+  if (!merge_began_) merge_began_ = now;
+  try {
+    if (store_->merge_words()) return;
+  } catch (const DatabaseError& error) {
+    if (!error.is_full()) throw;
+    spdlog::warn("search: words of removed transcripts remain in the index: {}", error.what());
+    merge_at_ = now + std::chrono::hours(1);
+    return;
+  }
+  store_->checkpoint();  // the pages that had the words are in the log until then
+  merge_at_ = now + merge_rests * (now - *merge_began_);
+  merge_began_.reset();
 }
 
 bool Indexer::has_dropped() const {

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@
 #include "core/transcript.hpp"
 #include "search/growth.hpp"
 #include "search/store.hpp"
+#include "search/stream_list.hpp"
 
 namespace earshot::search {
 
@@ -38,25 +40,6 @@ struct IndexJob {
   bool is_session_likely = false;  // the records may name another session, and the agent
   std::string agent, directory;    // by the path; empty: none, or the records name it
   std::unique_ptr<Growth> growth;  // null: the stream is not live, and its whole file is read
-};
-
-/// The streams of the first pass. Their names are in one block, which returns to the system as a whole: there
-/// may be a hundred thousand of them.
-class StreamList {
- public:
-  void add(std::string_view name, std::int64_t modified_ms);
-  /// The newest last.
-  void sort();
-  std::size_t size() const { return entries_.size(); }
-  std::string_view name(std::size_t n) const;
-
- private:
-  struct Entry {
-    std::int64_t modified_ms;
-    std::size_t name_at, name_bytes;
-  };
-  std::string names_;
-  std::vector<Entry> entries_;
 };
 
 struct IndexerOptions {
@@ -79,11 +62,15 @@ class Indexer {
     std::function<void(std::vector<std::string> names)> need_jobs;
     /// The index is new: answered by scan().
     std::function<void()> need_scan;
+    /// A pass over all streams is finished, and what it needed is freed.
+    std::function<void()> built = [] {};
   };
   static constexpr std::size_t jobs_per_request = 64;
   // Folds kept of streams that grew by more than is kept of their events, so that only new bytes are read
   // when that happens again: of those that did last. The last one is kept whatever its size.
   static constexpr std::size_t folds_max = 16, folds_bytes_max = 8 << 20;
+  // A removal is followed by a merge of the whole index; after it the next one waits so many times as long.
+  static constexpr int merge_rests = 20;
   // Of waiting streams: beyond, the events of the next one are forgotten, and its file is read.
   static constexpr std::size_t growth_bytes_max = 4 << 20;
 
@@ -124,6 +111,7 @@ class Indexer {
   void request_jobs(std::unique_lock<std::mutex>& lock);
   Work take_work(std::unique_lock<std::mutex>& lock);
   bool do_work(Work& work);
+  void merge_words();
   void remove_unlisted(const StreamList& listed);
   void release_memory();
   void index(const IndexJob& job);
@@ -161,6 +149,8 @@ class Indexer {
   std::vector<Store::Change> batch_;
   std::size_t batch_bytes_ = 0;
   std::chrono::steady_clock::time_point batch_began_, retry_at_;
+  std::chrono::steady_clock::time_point merge_at_;  // not before
+  std::optional<std::chrono::steady_clock::time_point> merge_began_;
   std::list<std::unique_ptr<Fold>> folds_;  // the first ones are discarded first
   std::unique_ptr<Workspace> workspace_;
   std::unique_ptr<char[]> buffer_;

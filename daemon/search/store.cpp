@@ -166,6 +166,7 @@ void Store::open() {
 }
 
 void Store::count_documents() {
+  has_stale_words_ = db_->number("SELECT count(*) FROM meta WHERE key = 'stale_words'") > 0;
   documents_ = static_cast<std::uint64_t>(db_->number("SELECT coalesce(sum(documents), 0) FROM streams"));
 }
 
@@ -272,7 +273,10 @@ void Store::remove(std::string_view name, bool keep_row) {
                           : "DELETE FROM streams WHERE id = ?")
       .bind(row->id)
       .run();
+  const bool leaves_words = !keep_row && row->documents > 0;
+  if (leaves_words) db_->run("INSERT OR REPLACE INTO meta VALUES('stale_words', '')");
   transaction.commit();
+  if (leaves_words) has_stale_words_ = removed_again_ = true;
   documents_ -= std::min(documents_, row->documents);
 }
 
@@ -285,6 +289,24 @@ bool Store::evict_oldest() {
   remove(name, true);
   db_->run("INSERT INTO words(words, rank) VALUES('merge', 500)");  // frees pages of removed words
   return true;
+}
+
+/// As FTS5 documents an incremental `optimize`: a negative number of pages begins it, positive ones go on
+/// until they change nothing. Parts that are added meanwhile are not included.
+bool Store::merge_words() {
+  if (!has_stale_words_) return false;
+  if (!is_merging_) removed_again_ = false;
+  const int before = sqlite3_total_changes(db_->handle());
+  Transaction transaction(*db_);
+  db_->run(is_merging_ ? "INSERT INTO words(words, rank) VALUES('merge', 32)"
+                       : "INSERT INTO words(words, rank) VALUES('merge', -32)");
+  constexpr int changes_without_work = 2;  // fewer: only the command itself
+  is_merging_ = sqlite3_total_changes(db_->handle()) - before >= changes_without_work;
+  const bool is_done = !is_merging_ && !removed_again_;
+  if (is_done) db_->run("DELETE FROM meta WHERE key = 'stale_words'");
+  transaction.commit();
+  has_stale_words_ = !is_done;
+  return has_stale_words_;
 }
 
 void Store::checkpoint() {

@@ -68,6 +68,12 @@ class Store {
   /// Removes the documents of the stream with the oldest activity; false: there are none.
   bool evict_oldest();
 
+  /// Words of removed streams may still be in the file: FTS5 keeps them until all parts of its index that
+  /// were there at the removal are merged.
+  bool has_stale_words() const { return has_stale_words_; }
+  /// A slice of that. False: no such words are left.
+  bool merge_words();
+
   /// Moves the log into the file, and frees it if no query is running.
   void checkpoint();
   /// Frees cached pages.
@@ -91,6 +97,8 @@ class Store {
   std::uint64_t device_ = 0, inode_ = 0;
   std::uint64_t documents_ = 0;
   bool created_ = false;
+  bool has_stale_words_ = false, is_merging_ = false;
+  bool removed_again_ = false;  // after that merge began
 };
 
 }  // namespace earshot::search
