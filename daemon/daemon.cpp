@@ -97,11 +97,18 @@ std::string search_identity(const config::Options& options, const serve::Secrets
   return identity;
 }
 
+/// Returns freed memory to the system. From any thread.
+void return_memory() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
+}
+
 /// Null: off, and the index is deleted.
 std::unique_ptr<search::Search> make_search(boost::asio::io_context& io, const config::Options& options,
                                             const serve::Secrets& secrets, const redact::Redactor& redactor,
                                             const ModelTable& models, serve::Server& server,
-                                            const std::string& version) {
+                                            const std::string& version, std::function<void()> on_built) {
   if (!options.search) {
     search::remove_index(options.state);
     return nullptr;
@@ -111,6 +118,7 @@ std::unique_ptr<search::Search> make_search(boost::asio::io_context& io, const c
   search.identity = search_identity(options, secrets, redactor, version);
   search.host = options.hub ? "" : options.host;
   search.models = &models;
+  search.on_built = std::move(on_built);
   return std::make_unique<search::Search>(io, std::move(search), redactor, server);
 }
 
@@ -154,7 +162,8 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
       folds_(fold_threads()),
       server_(io, server_options(options, resources.secrets, version)),
       watchers_(io, disk_.get_executor(), watch_mode(options.watch), sweep_intervals(options)),
-      search_(make_search(io, options, resources.secrets, redactor_, models_, server_, version)),
+      search_(make_search(io, options, resources.secrets, redactor_, models_, server_, version,
+                          [this] { boost::asio::post(disk_, return_memory); })),
       tail_(io, disk_.get_executor(), watchers_.mux(),
             tail_options(options, roots_, resources.secrets, redactor_, folds_),
             search_ ? static_cast<tail::StreamObserver&>(*search_) : server_),
@@ -240,9 +249,7 @@ void Daemon::ready() {
   url_ = server_.url();
   write_address();
   server_.serve();
-#ifdef __GLIBC__
-  ::malloc_trim(0);  // startup has the highest memory use; return the rest to the system
-#endif
+  return_memory();  // startup has the highest memory use
   on_ready_(url_);
   team_.start();
   if (search_) search_->start(tail_);

@@ -77,7 +77,7 @@ Search::Search(boost::asio::io_context& io, SearchOptions options, const TextFil
                {[this](std::vector<std::string> names) {
                   post([this, names = std::move(names)] { resolve(names); });
                 },
-                [this] { post([this] { list_all(); }); }}),
+                [this] { post([this] { list_all(); }); }, [this, built = options.on_built] { post(built); }}),
       queries_(path_, options.host, *options.models),
       growth_(filter),
       timer_(io) {}
@@ -106,10 +106,19 @@ void Search::post(std::function<void()> task) {
 }
 
 void Search::list_all() {
+  const bool is_listing = listing_.has_value();
+  listing_.emplace();
+  if (!is_listing) list_some();
+}
+
+void Search::list_some() {
   if (!tail_) return;
-  StreamList listed;
-  tail_->for_each([&](const tail::Stream& stream) { listed.add(stream.name(), stream.modified_ms()); });
-  indexer_.scan(std::move(listed));
+  const auto add = [this](const tail::Stream& stream) {
+    listing_->streams.add(stream.name(), stream.modified_ms());
+  };
+  if (tail_->for_some(listing_->place, slice_streams, add)) return post([this] { list_some(); });
+  indexer_.scan(std::move(listing_->streams));
+  listing_.reset();
 }
 
 void Search::resolve(const std::vector<std::string>& names) {
@@ -167,6 +176,7 @@ void Search::on_event(const tail::Stream& stream, const Event& event) {
 
 void Search::on_added(const tail::Stream& stream) {
   next_.on_added(stream);
+  if (listing_) listing_->streams.add(stream.name(), stream.modified_ms());  // else it would be removed
   grew(stream);
 }
 
@@ -197,7 +207,7 @@ IndexState Search::index_state() const {
   const Indexer::State state = indexer_.state();
   const std::uint64_t total = tail_ ? tail_->counters().known_files : 0;
   const std::uint64_t waiting = state.waiting + growth_.size();
-  return {state.building, total - std::min(total, waiting), total};
+  return {state.building || listing_.has_value(), total - std::min(total, waiting), total};
 }
 
 void Search::run(serve::SearchRequest request, std::function<void(serve::HttpResponse)> done) {
@@ -228,7 +238,7 @@ void Search::fill(serve::Health& health) const {
   const Indexer::State state = indexer_.state();
   const IndexState index = index_state();
   health.search.on = true;
-  health.search.building = state.building;
+  health.search.building = index.building;
   health.search.indexed = index.indexed;
   health.search.total = index.total;
   health.search.documents = state.documents;

@@ -55,6 +55,8 @@ struct SearchOptions {
   std::string identity;   // of the host's key and the redaction rules: another one makes another index
   std::string host;       // of all sessions; empty: their names have hosts
   const ModelTable* models = &ModelTable::built_in();  // prices, for estimates; outlives the search
+  /// Called when the index is built, on the loop's thread: what that needed may return to the system.
+  std::function<void()> on_built = [] {};
 };
 
 /// Removes the index from a state directory.
@@ -64,9 +66,9 @@ void remove_index(const std::string& directory);
 class Search final : public tail::StreamObserver {
  public:
   static constexpr std::chrono::milliseconds settle_time{2000};  // a stream that grows is indexed so often
-  static constexpr std::size_t slice_streams = 256;              // looked up in one turn of the loop
-  static constexpr std::size_t queries_max = 32;                 // waiting, of all clients: then 503
-  static constexpr std::size_t client_queries_max = 8;           // of one client: then 429
+  static constexpr std::size_t slice_streams = 256;     // listed or looked up in one turn of the loop
+  static constexpr std::size_t queries_max = 32;        // waiting, of all clients: then 503
+  static constexpr std::size_t client_queries_max = 8;  // of one client: then 429
 
   /// `filter` and `next`, which receives all calls of the tail, outlive this object.
   Search(boost::asio::io_context& io, SearchOptions options, const TextFilter& filter,
@@ -93,6 +95,7 @@ class Search final : public tail::StreamObserver {
 
  private:
   void list_all();
+  void list_some();
   void resolve(const std::vector<std::string>& names);
   std::optional<IndexJob> job_of(std::string_view name);
   void grew(const tail::Stream& stream);
@@ -106,7 +109,12 @@ class Search final : public tail::StreamObserver {
   tail::Tail* tail_ = nullptr;  // null: not started, or stopped
   Indexer indexer_;
   QueryThread queries_;
-  GrowthLog growth_;  // since the last index_grown()
+  struct Listing {
+    tail::Tail::Place place;
+    StreamList streams;
+  };
+  std::optional<Listing> listing_;  // while all streams are being listed
+  GrowthLog growth_;                // since the last index_grown()
   Timer timer_;
   bool timer_runs_ = false;
   std::optional<Clock::time_point> behind_since_;  // of the first of growth_

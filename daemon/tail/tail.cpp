@@ -85,13 +85,27 @@ class Tail::Impl final : private Discovery::Observer {
   }
 
   void for_each(const std::function<void(const Stream&)>& visit) {
-    for (const auto& directory : discovery_.directories())
-      for (const auto& [stem, file] : directory.second.files) {
-        if (file.followed && file.followed->is_added)
-          visit(*file.followed);
+    Place place;
+    for_some(place, SIZE_MAX, visit);
+  }
+
+  bool for_some(Place& place, std::size_t count, const std::function<void(const Stream&)>& visit) {
+    const auto& directories = discovery_.directories();
+    for (auto directory = directories.lower_bound(place.directory); directory != directories.end();
+         ++directory) {
+      const auto& files = directory->second.files;
+      const bool goes_on = directory->first == place.directory;
+      for (auto file = goes_on ? files.upper_bound(place.stem) : files.begin(); file != files.end(); ++file) {
+        if (count-- == 0) return true;
+        place.directory = directory->first, place.stem = file->first;
+        const auto& followed = file->second.followed;
+        if (followed && followed->is_added)
+          visit(*followed);
         else
-          visit(cold_stream(directory, stem, file));
+          visit(cold_stream(*directory, file->first, file->second));
       }
+    }
+    return false;
   }
 
   std::vector<std::string> cold_streams_of(std::string_view session) {
@@ -529,6 +543,9 @@ Tail::~Tail() { impl_->stop(); }
 void Tail::start(std::function<void()> on_ready) { impl_->start(impl_, std::move(on_ready)); }
 void Tail::stop() { impl_->stop(); }
 void Tail::for_each(const std::function<void(const Stream&)>& visit) const { impl_->for_each(visit); }
+bool Tail::for_some(Place& place, std::size_t count, const std::function<void(const Stream&)>& visit) const {
+  return impl_->for_some(place, count, visit);
+}
 std::vector<std::string> Tail::cold_streams_of(std::string_view session) const {
   return impl_->cold_streams_of(session);
 }

@@ -63,10 +63,16 @@ class Tail final : public Archive {
 
   /// Visits all known streams; those of cold ones are valid during the call.
   void for_each(const std::function<void(const Stream&)>& visit) const;
+  /// The same for at most `count` of them, behind `place`, which becomes that of the last one. False: there
+  /// are no more. Streams may come and go between the calls.
+  struct Place {
+    std::string directory, stem;
+  };
+  bool for_some(Place& place, std::size_t count, const std::function<void(const Stream&)>& visit) const;
   /// The names of the session's cold streams. After the first call the work does not depend on the number of
   /// files.
   std::vector<std::string> cold_streams_of(std::string_view session) const;
-  /// A cold stream is valid until the next call of find() or for_each().
+  /// A cold stream is valid until the next call of find(), for_each() or for_some().
   const Stream* find(std::string_view name) const override;
   /// Calls `then` after on_added(), or at once if the stream is not cold.
   void fold(std::string_view name, std::function<void(const Stream*)> then) override;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "agents/claude_code/program.hpp"
 #include "unit/support/fake_filter.hpp"
@@ -59,6 +60,38 @@ TEST_CASE("recent files are folded at start, others are cold") {
   REQUIRE(fixture.tail->find("r/p/none") == nullptr);
   REQUIRE(fixture.tail->find("x/p/new") == nullptr);
   REQUIRE(fixture.tail->find("r") == nullptr);
+}
+
+TEST_CASE("all streams are visited in parts of any size, while some come and go") {
+  RootFixture files;
+  for (int n = 10; n < 20; ++n) files.add("s" + std::to_string(n), prompt(n), n % 2 == 0 ? 60s : 48h);
+  TailFixture fixture(files.root.path());
+  fixture.start();
+  std::vector<std::string> whole;
+  fixture.tail->for_each([&](const tail::Stream& stream) { whole.push_back(stream.name()); });
+  REQUIRE(whole.size() == 10);
+  for (const std::size_t count : {1, 3, 10, 11}) {
+    std::vector<std::string> names;
+    tail::Tail::Place place;
+    const auto add = [&](const tail::Stream& stream) { names.push_back(stream.name()); };
+    std::size_t before = 0;
+    while (fixture.tail->for_some(place, count, add)) {
+      CHECK(names.size() == before + count);
+      before = names.size();
+    }
+    CHECK(names == whole);
+    CHECK_FALSE(fixture.tail->for_some(place, count, add));
+  }
+  std::vector<std::string> names;
+  tail::Tail::Place place;
+  const auto add = [&](const tail::Stream& stream) { names.push_back(stream.name()); };
+  REQUIRE(fixture.tail->for_some(place, 2, add));
+  std::filesystem::remove(fixture.tail->find("r/p/s11")->path());  // the last one that was visited
+  std::filesystem::remove(fixture.tail->find("r/p/s12")->path());
+  fixture.until([&] { return !fixture.tail->find("r/p/s11") && !fixture.tail->find("r/p/s12"); });
+  CHECK_FALSE(fixture.tail->for_some(place, 100, add));
+  std::erase(whole, "r/p/s12");
+  CHECK(names == whole);
 }
 
 TEST_CASE("the filter is used for every transcript, also after a reset") {
