@@ -24,9 +24,8 @@ inline std::size_t slot_of_hash(std::uint64_t hash, std::size_t slots) {
 }
 
 /// A map from 64-bit hashes, evenly spread, to small values. Entries cannot be removed. Linear probing, at
-/// most 4/5 full, grown by half and later by an eighth, which is cheap since entries keep their order: an
-/// entry takes about 1.35 times the size of its key and value. Values of an empty type take no memory. An
-/// empty map takes 32 bytes: a transcript has many.
+/// most 4/5 full, grown by half: an entry takes about 1.5 times the size of its key and value. Values of an
+/// empty type take no memory. An empty map takes 32 bytes: a transcript has many.
 template <class Value>
 class HashMap {
  public:
@@ -57,7 +56,6 @@ class HashMap {
 
  private:
   static constexpr bool has_values = !std::is_empty_v<Value>;
-  static constexpr std::size_t small_slots = 64;
 
   Value& value(std::size_t at) {
     if constexpr (has_values) return values_[at];
@@ -70,8 +68,7 @@ class HashMap {
     return at;
   }
   void grow() {
-    const std::size_t more = slots_ < small_slots ? slots_ / 2 : slots_ / 8;
-    const std::size_t old_slots = std::exchange(slots_, std::max<std::size_t>(slots_ + more, 16));
+    const std::size_t old_slots = std::exchange(slots_, slots_ == 0 ? 16 : slots_ * 3 / 2);
     const auto keys = std::exchange(keys_, std::make_unique<std::uint64_t[]>(slots_));
     const auto values = std::exchange(values_, has_values ? std::make_unique<Value[]>(slots_) : nullptr);
     for (std::size_t i = 0; i < old_slots; ++i) {
