@@ -31,11 +31,39 @@ void append_counts(std::string& out, char first, const Usage& usage) {
   out.append(text, static_cast<std::size_t>(at - text));
 }
 
+// The parts of an event in the full view that the meta view does not have.
+class FullOnly {
+ public:
+  void add(std::size_t begin, std::size_t end) {
+    if (count_ == parts_.size()) return add_changed();
+    if (begin < end) parts_[count_++] = {begin, end};
+  }
+  // The meta view has something else instead.
+  void add_changed() { is_changed_ = true; }
+  bool is_changed() const { return is_changed_; }
+  // Appends the rest of the event, which begins at `begin` of `full`.
+  void append_rest(std::string& out, std::string_view full, std::size_t begin) const {
+    for (std::size_t n = 0; n < count_; ++n) {
+      out += full.substr(begin, parts_[n].begin - begin);
+      begin = parts_[n].end;
+    }
+    out += full.substr(begin);
+  }
+
+ private:
+  struct Part {
+    std::size_t begin, end;
+  };
+  std::array<Part, 16> parts_;  // with more, the meta view is encoded by itself
+  std::size_t count_ = 0;
+  bool is_changed_ = false;
+};
+
 // Writes the members of one event, leaving out absent ones.
 class EventWriter {
  public:
-  EventWriter(std::string& out, const EncodeOptions& options, TruncatedPaths& truncated)
-      : out_(out), options_(options), truncated_(truncated) {}
+  EventWriter(std::string& out, const EncodeOptions& options, TruncatedPaths& truncated, FullOnly* full_only)
+      : out_(out), options_(options), truncated_(truncated), full_only_(full_only) {}
 
   template <class Body>
   void operator()(const Body& body) {
@@ -67,9 +95,11 @@ class EventWriter {
     } else if constexpr (kind == FieldKind::label) {
       if (!is_absent(value) || field.is_required) label(field.key, text_of(value));
     } else if constexpr (kind == FieldKind::text) {
-      if (!is_absent(value) && is_full())
-        append_text(key(field.key), text_of(value), options_.text_bytes_max, options_.filter, truncated_,
-                    field.key.name());
+      if (is_absent(value) || !is_full()) return;
+      const std::size_t begin = out_.size();
+      append_text(key(field.key), text_of(value), options_.text_bytes_max, options_.filter, truncated_,
+                  field.key.name());
+      if (full_only_) full_only_->add(begin, out_.size());
     } else if constexpr (kind == FieldKind::flag) {
       key(field.key) += value ? "true" : "false";
     } else if constexpr (kind == FieldKind::flag_if_true) {
@@ -79,6 +109,7 @@ class EventWriter {
     } else if constexpr (kind == FieldKind::usage_inline) {
       if (value) append_counts(out_, ',', *value);
     } else if constexpr (kind == FieldKind::todos) {
+      if (full_only_) full_only_->add_changed();
       append_todos(key(field.key), value, options_.text_bytes_max, options_.filter, options_.view,
                    truncated_);
     } else {
@@ -107,6 +138,7 @@ class EventWriter {
   }
   void write_value(const FieldKey& name, const std::vector<std::string_view>& files) {
     if (!is_full()) return append_json_number(key("files_count"), files.size());
+    if (full_only_) full_only_->add_changed();
     list(name, files, [&](std::string_view file) { append_redacted(out_, file, options_.filter); });
   }
   void write_value(const FieldKey& name, std::span<const LimitWindow> windows) {
@@ -114,6 +146,11 @@ class EventWriter {
   }
   void write_value(const FieldKey& name, const Json& input) {
     if (!is_full() || input.json.empty()) return;
+    const std::size_t begin = out_.size();
+    append_input(name, input);
+    if (full_only_) full_only_->add(begin, out_.size());
+  }
+  void append_input(const FieldKey& name, const Json& input) {
     const std::size_t begin = key(name).size(), listed = truncated_.list().size();
     {
       TruncatedPaths::Scope scope(truncated_, name.name());
@@ -144,6 +181,7 @@ class EventWriter {
   std::string& out_;
   const EncodeOptions& options_;
   TruncatedPaths& truncated_;
+  FullOnly* const full_only_;  // null: not asked for
 };
 
 // Appends the members of a JSON object after others; nothing if it is invalid or empty.
@@ -157,6 +195,33 @@ void append_members(std::string& out, std::string_view object, const EncodeOptio
   }
   out[begin] = ',';
   out.pop_back();
+}
+
+void append_event(std::string& out, const Event& event, std::string_view encoded_address,
+                  const EncodeOptions& options, FullOnly* full_only) {
+  TruncatedPaths truncated;
+  out += "{\"type\":\"";
+  out += type_name(event.body);
+  out += '"';
+  out += encoded_address;
+  EventWriter writer(out, options, truncated, full_only);
+  writer.id("agent", event.agent);
+  writer.key("cursor") += '"';
+  append_cursor(out, event.cursor);
+  out += '"';
+  writer.id("time", event.time);
+  append_json_number(writer.key("turn"), event.turn);
+  if (event.relayed && options.view == View::full) {
+    if (full_only) full_only->add_changed();
+    for (const TruncatedPath& each : event.relayed->truncated) truncated.add(each.path, each.bytes);
+    append_members(out, event.relayed->members.json, options, truncated);
+  } else {
+    std::visit(writer, event.body);
+  }
+  const std::size_t begin = out.size();
+  truncated.append_member(out);
+  if (full_only) full_only->add(begin, out.size());
+  out += '}';
 }
 
 }  // namespace
@@ -245,7 +310,7 @@ std::string encode_address(const StreamAddress& address) {
   std::string out;
   const EncodeOptions options;
   TruncatedPaths truncated;
-  EventWriter writer(out, options, truncated);
+  EventWriter writer(out, options, truncated, nullptr);
   writer.id("host", address.host);
   writer.id("stream", address.stream);
   writer.id("session", address.session);
@@ -259,26 +324,18 @@ void append_event(std::string& out, const Event& event, const StreamAddress& add
 
 void append_event(std::string& out, const Event& event, std::string_view encoded_address,
                   const EncodeOptions& options) {
-  TruncatedPaths truncated;
-  out += "{\"type\":\"";
-  out += type_name(event.body);
-  out += '"';
-  out += encoded_address;
-  EventWriter writer(out, options, truncated);
-  writer.id("agent", event.agent);
-  writer.key("cursor") += '"';
-  append_cursor(out, event.cursor);
-  out += '"';
-  writer.id("time", event.time);
-  append_json_number(writer.key("turn"), event.turn);
-  if (event.relayed && options.view == View::full) {
-    for (const TruncatedPath& each : event.relayed->truncated) truncated.add(each.path, each.bytes);
-    append_members(out, event.relayed->members.json, options, truncated);
-  } else {
-    std::visit(writer, event.body);
-  }
-  truncated.append_member(out);
-  out += '}';
+  append_event(out, event, encoded_address, options, nullptr);
+}
+
+void append_event_views(std::string& full, std::string& meta, const Event& event,
+                        std::string_view encoded_address, EncodeOptions options) {
+  FullOnly full_only;
+  const std::size_t begin = full.size();
+  options.view = View::full;
+  append_event(full, event, encoded_address, options, &full_only);
+  if (!full_only.is_changed()) return full_only.append_rest(meta, full, begin);
+  options.view = View::meta;
+  append_event(meta, event, encoded_address, options, nullptr);
 }
 
 }  // namespace earshot

@@ -145,8 +145,18 @@ void Server::on_event(const tail::Stream& stream, const Event& event) {
   if (address_.stream != stream.name() || address_.session != stream.session())
     address_ = {stream.name(), stream.session(),
                 encode_address({context_.host_of(stream.session()), stream.name(), stream.session()})};
+  // The full view, the first one, is encoded with the meta view.
+  const bool has_both =
+      context_.logs.of(Audience::full).readers > 0 && context_.logs.of(Audience::meta).readers > 0;
   context_.logs.append(tags, [&](Audience audience, std::string& out) {
-    append_event(out, event, address_.written, context_.encoding(audience));
+    if (has_both && audience == Audience::full) {
+      meta_event_.clear();
+      append_event_views(out, meta_event_, event, address_.written, context_.encoding(audience));
+    } else if (has_both && audience == Audience::meta) {
+      out.swap(meta_event_);
+    } else {
+      append_event(out, event, address_.written, context_.encoding(audience));
+    }
   });
 }
 

@@ -174,7 +174,8 @@ class Server final : public tail::StreamObserver {
   std::size_t retired_ = 0;  // sessions that lost their last stream since the last purge
   struct {
     std::string stream, session, written;
-  } address_;  // of the last event: consecutive events are usually of one stream
+  } address_;               // of the last event: consecutive events are usually of one stream
+  std::string meta_event_;  // scratch
   std::vector<std::uint32_t> pending_, throttled_;
   bool wake_posted_ = false, ticking_ = false;
   std::size_t cold_reads_ = 0;                                             // in progress

@@ -11,6 +11,7 @@ namespace {
 
 const StreamAddress here{"h", "s", "t"};
 
+// Checks in addition that both views encoded together are the same as each by itself.
 std::string encoded(EventBody body, const EncodeOptions& options = {}, std::string_view agent = "") {
   Event event;
   event.cursor = {10, 1, 0xabcdef};
@@ -18,6 +19,17 @@ std::string encoded(EventBody body, const EncodeOptions& options = {}, std::stri
   event.turn = 3;
   event.agent = agent;
   event.body = std::move(body);
+  const auto alone = [&](View view) {
+    EncodeOptions with_view = options;
+    with_view.view = view;
+    std::string out = "before";
+    append_event(out, event, here, with_view);
+    return out;
+  };
+  std::string full = "before", meta = "before";
+  append_event_views(full, meta, event, encode_address(here), options);
+  CHECK(full == alone(View::full));
+  CHECK(meta == alone(View::meta));
   std::string out;
   append_event(out, event, here, options);
   return out;
