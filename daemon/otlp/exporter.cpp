@@ -412,7 +412,7 @@ void Exporter::release_held() {
     }
     if (stream.held.empty()) stream.held_since.reset();
   }
-  if (is_released && local_client_) local_client_->wake();
+  if (is_released && local_client_) local_client_->resume();
 }
 
 /// Names subagents that no event names yet.
@@ -487,7 +487,7 @@ void Exporter::on_done(StreamPositions positions) {
 }
 
 void Exporter::on_room() {
-  if (local_client_) local_client_->wake();
+  if (local_client_) local_client_->resume();
 }
 
 }  // namespace earshot::otlp

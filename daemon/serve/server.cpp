@@ -426,8 +426,9 @@ void Server::admit(std::unique_ptr<Transport> transport, TransportKind transport
   add(connect(std::move(transport), transport_kind, context_, admission, forget_when_closed(refused)));
 }
 
-std::shared_ptr<InProcessClient> Server::attach(InProcessListener& listener, Audience audience) {
-  auto client = std::make_shared<InProcessClient>(io_, context_, listener, audience);
+std::shared_ptr<InProcessClient> Server::attach(InProcessListener& listener, Audience audience,
+                                                const DeliveryPace& pace) {
+  auto client = std::make_shared<InProcessClient>(io_, context_, listener, audience, pace);
   client->on_closed = forget_when_closed(false);
   add(client);
   return client;

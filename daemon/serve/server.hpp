@@ -124,7 +124,8 @@ class Server final : public tail::StreamObserver {
   void admit(std::unique_ptr<Transport> transport, TransportKind transport_kind,
              Admission admission = Admission::yes);
   /// Adds a client inside the daemon.
-  std::shared_ptr<InProcessClient> attach(InProcessListener& listener, Audience audience);
+  std::shared_ptr<InProcessClient> attach(InProcessListener& listener, Audience audience,
+                                          const DeliveryPace& pace = {});
   /// For a hub: sessions are named `<session>@<host>`.
   void set_multi_host(std::function<bool(std::string_view host)> is_online) {
     context_.sessions.set_multi_host(std::move(is_online));

@@ -449,7 +449,7 @@ void Publisher::flush() {
   if (!is_open_) return;
   auto out = outbox_.take_ready();
   if (!out.empty()) connection_->publish(std::move(out));
-  if (local_client_ && outbox_.has_room()) local_client_->wake();
+  if (local_client_ && outbox_.has_room()) local_client_->resume();
 }
 
 /// Flushes once for all messages of one event loop iteration.

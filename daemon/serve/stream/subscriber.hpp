@@ -125,6 +125,8 @@ class Subscriber final : private EvictionListener {
   /// Sends bookmarks of streams to filtered subscriptions from time to time.
   void tick(Clock::time_point now);
 
+  /// Frames of the log that were not sent yet; some may not be wanted.
+  Position frames_behind() { return events_ ? log().head() - position_ : 0; }
   /// Collects what is sent next. An empty batch: nothing is ready.
   void gather(Batch& batch);
   /// `bytes` of this batch were sent. Returns the unsent rest of a partly sent frame, to be copied now and

@@ -1,5 +1,6 @@
 #include "serve/stream/subscriber_session.hpp"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <set>
 #include <utility>
@@ -139,26 +140,27 @@ void SubscriberSession::read_cold(const std::shared_ptr<ColdRead>& request) {
 }
 
 InProcessClient::InProcessClient(boost::asio::io_context& io, ServerContext& context,
-                                 InProcessListener& listener, Audience audience)
-    : io_(io), listener_(&listener), subscriber_(context) {
+                                 InProcessListener& listener, Audience audience, const DeliveryPace& pace)
+    : io_(io), listener_(&listener), pace_(pace), delay_timer_(io), subscriber_(context) {
   subscriber_.set_audience(audience);
-  subscriber_.on_more = [this] { wake_soon(); };
+  subscriber_.on_more = [this] { deliver_soon(); };
 }
 
 void InProcessClient::subscribe(message::Subscribe asked) {
   if (!listener_) return;
   subscribes_.push_back(std::move(asked));
-  wake_soon();
+  deliver_soon();
 }
 
 void InProcessClient::read(message::Read asked) {
   if (!listener_) return;
   reads_.push_back(std::move(asked));
-  wake_soon();
+  deliver_soon();
 }
 
 void InProcessClient::leave() {
   if (!std::exchange(listener_, nullptr)) return;
+  delay_timer_.cancel();
   if (!delivering_) subscriber_.close();
   boost::asio::post(io_, [self = shared_from_this()] {
     self->subscriber_.close();
@@ -172,10 +174,25 @@ void InProcessClient::send_requests() {
 }
 
 void InProcessClient::wake() {
+  if (pace_.delay.count() == 0) return resume();
+  if (!listener_) return;
+  if (subscriber_.frames_behind() > pace_.behind_max && listener_->has_room()) return deliver_soon();
+  if (std::exchange(is_delayed_, true)) return;
+  delay_timer_.expires_after(pace_.delay);
+  delay_timer_.async_wait([self = shared_from_this()](boost::system::error_code ec) {
+    self->is_delayed_ = false;
+    if (!ec) self->resume();
+  });
+}
+
+void InProcessClient::deliver_ready(std::size_t frames_max) {
   if (delivering_) return;
-  for (int turn = 0; listener_ && turn < batches_per_turn; ++turn) {
+  frames_left_ = frames_max;
+  bytes_left_ = pace_.turn_bytes_max;
+  while (listener_) {
     send_requests();
     if (!listener_->has_room()) return;
+    if (is_turn_over()) return deliver_soon();
     Batch batch;
     subscriber_.gather(batch);
     if (batch.empty()) return;
@@ -185,7 +202,6 @@ void InProcessClient::wake() {
     if (!listener_) return;
     subscriber_.sent(batch, taken);
   }
-  if (listener_) wake_soon();
 }
 
 std::size_t InProcessClient::deliver(const Batch& batch) {
@@ -193,20 +209,22 @@ std::size_t InProcessClient::deliver(const Batch& batch) {
   for (const iovec& piece : batch.iovecs()) {
     std::string_view frames(static_cast<const char*>(piece.iov_base), piece.iov_len);
     while (!frames.empty()) {
-      if (!listener_ || !listener_->has_room()) return taken;
+      if (!listener_ || is_turn_over() || !listener_->has_room()) return taken;
       const std::size_t left = frames.size();
       listener_->on_frame(take_payload(frames));
       taken += left - frames.size();
+      --frames_left_;
+      bytes_left_ -= std::min(bytes_left_, left - frames.size());
     }
   }
   return taken;
 }
 
-void InProcessClient::wake_soon() {
-  if (std::exchange(wake_posted_, true)) return;
+void InProcessClient::deliver_soon() {
+  if (std::exchange(delivery_posted_, true)) return;
   boost::asio::post(io_, [self = shared_from_this()] {
-    self->wake_posted_ = false;
-    self->wake();
+    self->delivery_posted_ = false;
+    self->resume();
   });
 }
 

@@ -3,6 +3,9 @@
 // daemon.
 #pragma once
 #include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -82,11 +85,20 @@ class SubscriberSession {
 class InProcessListener {
  public:
   virtual ~InProcessListener() = default;
-  /// Called before each frame. False: delivery stops until InProcessClient::wake(); events that the log
-  /// evicts meanwhile are read from the files if the subscription catches up.
+  /// Called before each frame. False: delivery stops until InProcessClient::resume(); events that the
+  /// log evicts meanwhile are read from the files if the subscription catches up.
   virtual bool has_room() const = 0;
   /// A frame's payload, valid during the call.
   virtual void on_frame(std::string_view payload) = 0;
+};
+
+/// When an in-process client receives new frames, and how much in one turn of the loop.
+struct DeliveryPace {
+  // After the first new frame; later ones are delivered with it. 0: at once, after the clients.
+  std::chrono::milliseconds delay{0};
+  std::size_t behind_max = 1024;  // frames; with more to deliver the delay ends
+  // Then the loop continues with other handlers.
+  std::size_t turn_frames_max = SIZE_MAX, turn_bytes_max = 4 << 20;
 };
 
 /// A client inside the daemon: no socket and no authentication, otherwise like any other. All calls on the
@@ -94,14 +106,20 @@ class InProcessListener {
 class InProcessClient final : public Connection, public std::enable_shared_from_this<InProcessClient> {
  public:
   InProcessClient(boost::asio::io_context& io, ServerContext& context, InProcessListener& listener,
-                  Audience audience);
+                  Audience audience, const DeliveryPace& pace = {});
 
   /// May be called from on_frame().
   void subscribe(message::Subscribe asked);
   void read(message::Read asked);
   /// Ends delivery; no further call to the listener.
   void leave();
+  /// The listener has room again: delivers without the delay.
+  void resume() { deliver_ready(pace_.turn_frames_max); }
+  /// Delivers what the log has without the delay, as far as the listener has room; at most
+  /// DeliveryPace::behind_max frames, with more behind the delay has ended anyway.
+  void flush() { deliver_ready(pace_.behind_max); }
 
+  /// The log has grown.
   void wake() override;
   Subscriber* subscriber() override { return &subscriber_; }
   void tick(Clock::time_point now) override { subscriber_.tick(now); }
@@ -114,18 +132,21 @@ class InProcessClient final : public Connection, public std::enable_shared_from_
   std::function<void(Connection&)> on_closed;  // called once, from the loop, after leave()
 
  private:
-  static constexpr int batches_per_turn = 16;  // then the loop continues with other handlers
-
   void send_requests();
-  void wake_soon();
+  void deliver_soon();
+  void deliver_ready(std::size_t frames_max);
   std::size_t deliver(const Batch& batch);
+  bool is_turn_over() const { return frames_left_ == 0 || bytes_left_ == 0; }
 
   boost::asio::io_context& io_;
   InProcessListener* listener_;  // null after leave()
+  const DeliveryPace pace_;
+  Timer delay_timer_;
   Subscriber subscriber_;
-  std::vector<message::Subscribe> subscribes_;  // requested since the last wake()
+  std::vector<message::Subscribe> subscribes_;  // requested since the last delivery
   std::vector<message::Read> reads_;
-  bool delivering_ = false, wake_posted_ = false;
+  std::size_t frames_left_ = 0, bytes_left_ = 0;  // of this turn
+  bool delivering_ = false, delivery_posted_ = false, is_delayed_ = false;
 };
 
 }  // namespace earshot::serve
