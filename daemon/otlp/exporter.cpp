@@ -76,7 +76,10 @@ Exporter::Exporter(boost::asio::io_context& io, boost::asio::any_io_executor dis
       requests_(io, std::move(disk), config_),
       uploader_(io, config_, requests_, *this, std::random_device{}()),
       metric_exporter_(config_.metrics.is_on()
-                           ? std::make_unique<MetricExporter>(io, config_, requests_, server)
+                           ? std::make_unique<MetricExporter>(io, config_, requests_, server,
+                                                              [this] {
+                                                                if (local_client_) local_client_->flush();
+                                                              })
                            : nullptr) {
   file_.read();
 }
@@ -91,7 +94,7 @@ void Exporter::start() {
 }
 
 /// What is not exported yet is read from the transcripts after the next start. The metrics since the last
-/// interval would be lost: they are sent now.
+/// interval would be lost: they are sent now, with the events that were not read yet.
 void Exporter::stop() {
   if (std::exchange(stopped_, true)) return;
   if (local_client_ && metric_exporter_) metric_exporter_->stop();
@@ -136,7 +139,9 @@ void Exporter::tick() {
 /// not exported completely.
 void Exporter::subscribe_all() {
   if (local_client_) local_client_->leave();
-  local_client_ = server_.attach(*this, config_.full ? serve::Audience::full : serve::Audience::meta);
+  local_client_ = server_.attach(
+      *this, config_.full ? serve::Audience::full : serve::Audience::meta,
+      {.delay = delivery_delay, .turn_frames_max = slice_frames_max, .turn_bytes_max = slice_bytes_max});
   serve::message::Subscribe subscription;
   subscription.id = "otlp" + std::to_string(++subscriptions_);
   caught_up_.reset();

@@ -1,6 +1,7 @@
 // Exports the daemon's events as OpenTelemetry traces, metrics and logs. It is an in-process client of the
-// server: events that it cannot take now stay in the transcripts and are read from there later. What was
-// exported is remembered by cursor in the state directory.
+// server that takes the events of a moment together, in slices, so that it delays no other client: events
+// that it cannot take now stay in the transcripts and are read from there later. What was exported is
+// remembered by cursor in the state directory.
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
@@ -49,6 +50,9 @@ class Exporter final : private serve::InProcessListener, private UploaderListene
   static constexpr std::size_t held_bytes_max = 4 << 20;
   static constexpr std::chrono::milliseconds held_max{10'000};
   static constexpr std::size_t subagents_max = 8192;  // whose spans are known; then the earliest is dropped
+  // Events are read this long after the first new one, in slices of about a millisecond.
+  static constexpr std::chrono::milliseconds delivery_delay{100};
+  static constexpr std::size_t slice_frames_max = 128, slice_bytes_max = 256 << 10;
 
   /// `server`, and the streams that `for_each` visits (all known transcripts), must outlive the exporter.
   Exporter(boost::asio::io_context& io, boost::asio::any_io_executor disk, serve::Server& server,

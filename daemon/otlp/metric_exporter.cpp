@@ -16,14 +16,20 @@ constexpr std::chrono::milliseconds last_response_wait_max{2000};  // at the sto
 }  // namespace
 
 MetricExporter::MetricExporter(boost::asio::io_context& io, const Config& config, Requests& requests,
-                               serve::Server& server)
-    : config_(config), requests_(requests), server_(server), timer_(io), sender_(io) {}
+                               serve::Server& server, std::function<void()> before_collecting)
+    : config_(config),
+      requests_(requests),
+      server_(server),
+      before_collecting_(std::move(before_collecting)),
+      timer_(io),
+      sender_(io) {}
 
 void MetricExporter::start() {
   timer_.expires_after(config_.metric_interval);
   timer_.async_wait([this](boost::system::error_code ec) {
     if (ec || stopped_) return;
     start();
+    before_collecting_();
     send();
   });
 }
@@ -33,6 +39,7 @@ void MetricExporter::stop() {
   if (std::exchange(stopped_, true)) return;
   timer_.cancel();
   if (!acceptance_.problem().empty() || sender_.is_busy()) return;
+  before_collecting_();
   unsent_ = collect(SIZE_MAX);
   send_next();
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -22,8 +23,9 @@ class MetricExporter {
   static constexpr std::size_t hosts_max = 64;                 // further ones together are the host `(other)`
   static constexpr std::size_t request_bytes_max = 512 << 10;  // longer ones are several
 
-  MetricExporter(boost::asio::io_context& io, const Config& config, Requests& requests,
-                 serve::Server& server);
+  /// `before_collecting`: for the spans that on_span() is still to get of present events.
+  MetricExporter(boost::asio::io_context& io, const Config& config, Requests& requests, serve::Server& server,
+                 std::function<void()> before_collecting);
   void start();
   /// Sends the metrics since the last interval.
   void stop();
@@ -45,6 +47,7 @@ class MetricExporter {
   const Config& config_;
   Requests& requests_;
   serve::Server& server_;
+  const std::function<void()> before_collecting_;
   const std::int64_t start_ms_ = wall_now_ms();
   std::map<std::string, MetricCollector, std::less<>> collectors_;  // by host
   std::deque<EncodedByHost> unsent_;                                // of this interval
