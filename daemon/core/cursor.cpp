@@ -56,14 +56,22 @@ void PrefixHasher::add(std::span<const char> bytes) {
   }
 }
 
-void append_cursor(std::string& out, const Cursor& cursor) {
-  char text[cursor_bytes_max];
+namespace {
+
+std::string_view write_cursor(char (&text)[cursor_bytes_max], const Cursor& cursor) {
   char* at = std::to_chars(text, text + 20, cursor.offset).ptr;
   *at++ = '.';
   at = std::to_chars(at, at + 10, cursor.index).ptr;
   *at++ = '.';
   at = write_hex(at, cursor.prefix_hash);
-  out.append(text, static_cast<std::size_t>(at - text));
+  return {text, static_cast<std::size_t>(at - text)};
+}
+
+}  // namespace
+
+void append_cursor(std::string& out, const Cursor& cursor) {
+  char text[cursor_bytes_max];
+  out += write_cursor(text, cursor);
 }
 
 std::string to_string(const Cursor& cursor) {
@@ -74,6 +82,7 @@ std::string to_string(const Cursor& cursor) {
 
 std::optional<Cursor> parse_cursor(std::string_view text) {
   Cursor cursor;
+  char written[cursor_bytes_max];
   const char* at = text.data();
   const char* end = at + text.size();
   const auto number = [&](auto& value, int base, char stop) {
@@ -83,7 +92,7 @@ std::optional<Cursor> parse_cursor(std::string_view text) {
     return true;
   };
   if (!number(cursor.offset, 10, '.') || !number(cursor.index, 10, '.') || end - at != 16 ||
-      !number(cursor.prefix_hash, 16, '\0') || to_string(cursor) != text)
+      !number(cursor.prefix_hash, 16, '\0') || write_cursor(written, cursor) != text)
     return std::nullopt;
   return cursor;
 }

@@ -68,7 +68,9 @@ constexpr std::uint32_t partial_success = 1, rejected = 1, message = 2;
 /// A string in the encoding, filled by `write(writer)`.
 template <class Write>
 std::string encode(Encoding encoding, Write write) {
+  constexpr std::size_t usual_bytes = 512;  // of a span
   std::string out;
+  out.reserve(usual_bytes);
   if (encoding == Encoding::protobuf) {
     ProtobufWriter writer(out);
     write(writer);
@@ -299,8 +301,7 @@ std::string encode_log(const LogRecord& record, std::int64_t observed_ms, Encodi
     if (record.time_ms > 0) to.fixed64(logs::time, to_ns(record.time_ms));
     to.enumeration(logs::severity, record.is_error ? logs::error : logs::info);
     to.text(logs::severity_text, record.is_error ? "ERROR" : "INFO");
-    to.message(logs::body,
-               [&](Writer& body) { write_value(body, Attribute::Value(std::string(record.body))); });
+    to.message(logs::body, [&](Writer& body) { body.bytes(common::any_string, record.body); });
     write_attributes(to, logs::attributes, record.attributes);
     if (record.in) {
       to.id(logs::trace_id, {record.in->trace.high, record.in->trace.low});

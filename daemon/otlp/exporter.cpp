@@ -191,15 +191,15 @@ const Position* Exporter::position_of(std::string_view name) const {
 }
 
 /// A stream that is sent from its first line, if it is not known.
-Exporter::Stream& Exporter::stream_of(std::string_view name) {
+Exporter::StreamMap::value_type& Exporter::stream_of(std::string_view name) {
   const auto known = streams_.find(name);
-  if (known != streams_.end()) return known->second;
+  if (known != streams_.end()) return *known;
   const Position* found = position_of(name);
   Position position = found ? *found : Position{};
   position.anchor = begin_cursor;
   position.anchor_ms = 0;
   position.parent.reset();
-  return streams_.emplace(std::string(name), Stream(std::move(position))).first->second;
+  return *streams_.emplace(std::string(name), Stream(std::move(position))).first;
 }
 
 Position Exporter::position_at(const Stream& stream) {
@@ -269,9 +269,9 @@ void Exporter::on_frame(std::string_view payload) {
   if (frame->is_event()) {
     on_event(*frame, payload);
   } else if (frame->type == "session") {
-    on_session(*frame);
+    if (const auto session = parser_.tree(payload)) on_session(*frame, *session);
   } else if (frame->type == "status") {
-    on_status(*frame, frame->json);
+    if (const auto status = parser_.tree(payload)) on_status(*frame, *status);
   } else if (frame->type == "reset") {
     on_reset(*frame);
   } else if (frame->type == "stream.removed") {
@@ -301,7 +301,8 @@ const SpanContext* Exporter::parent_of(const Stream& stream, const WireFrame& fr
 }
 
 void Exporter::on_event(const WireFrame& frame, std::string_view payload) {
-  Stream& stream = stream_of(frame.stream);
+  StreamMap::value_type& named = stream_of(frame.stream);
+  Stream& stream = named.second;
   const bool needs_parent = frame.type == "turn.started" && !frame.agent.empty() && !parent_of(stream, frame);
   if (!stream.held.empty() || needs_parent) {
     if (!is_after(*frame.cursor, stream.last)) return;
@@ -310,11 +311,11 @@ void Exporter::on_event(const WireFrame& frame, std::string_view payload) {
     stream.held.emplace_back(payload);
     return;
   }
-  handle(std::string(frame.stream), stream, frame, payload);
+  handle(named, frame, payload);
 }
 
-void Exporter::handle(const std::string& name, Stream& stream, const WireFrame& frame,
-                      std::string_view payload) {
+void Exporter::handle(StreamMap::value_type& named, const WireFrame& frame, std::string_view payload) {
+  auto& [name, stream] = named;
   if (stream.differs || !is_after(*frame.cursor, stream.last)) return;
   stream.stalled_since.reset();
   const ReplayCheck::Result result = stream.check.on_event(*frame.cursor);
@@ -335,7 +336,8 @@ void Exporter::handle(const std::string& name, Stream& stream, const WireFrame& 
   if (frame.type == "turn.finished" && filter) names.project = filter->clean(names.project, scratch);
   const bool is_subagent_turn = frame.type == "turn.started" && !frame.agent.empty();
   const SpanContext* parent = is_subagent_turn ? parent_of(stream, frame) : nullptr;
-  const std::optional<SpanContext> before = stream.spans.context_of(frame);
+  const bool is_logged = is_new && config_.logs.is_on();
+  const std::optional<SpanContext> before = is_logged ? stream.spans.context_of(frame) : std::nullopt;
   Sink sink(*this, frame, names.program, is_new);
   stream.spans.on_event(frame, names, parent, sink);
   stream.last = *frame.cursor;
@@ -349,11 +351,11 @@ void Exporter::handle(const std::string& name, Stream& stream, const WireFrame& 
   }
   if (!is_new) return;
   stream.marks.add(*frame.cursor);
-  if (config_.logs.is_on()) {
+  if (is_logged) {
     const std::optional<SpanContext> after = stream.spans.context_of(frame);
     add_log(frame, stream.newest_ms, payload, after ? after : before);
   }
-  touched_.insert(name);
+  if (!std::exchange(stream.is_touched, true)) touched_.insert(name);
   uploader_.flush_soon();
 }
 
@@ -401,7 +403,8 @@ void Exporter::add_subagent(std::string_view session, std::string_view key, cons
 void Exporter::release_held() {
   bool is_released = false;
   FrameParser parser;
-  for (auto& [name, stream] : streams_) {
+  for (StreamMap::value_type& each : streams_) {
+    Stream& stream = each.second;
     if (stream.held.empty()) continue;
     const bool is_overdue = caught_up_ && Clock::now() - std::max(*stream.held_since, *caught_up_) > held_max;
     const bool is_late = is_overdue || held_bytes_ >= held_bytes_max;
@@ -410,7 +413,7 @@ void Exporter::release_held() {
       const bool needs_parent =
           frame->type == "turn.started" && !frame->agent.empty() && !parent_of(stream, *frame);
       if (needs_parent && !is_late) break;
-      handle(name, stream, *frame, stream.held.front());
+      handle(each, *frame, stream.held.front());
       held_bytes_ -= std::min(held_bytes_, stream.held.front().size());
       stream.held.pop_front();
       is_released = true;
@@ -421,15 +424,15 @@ void Exporter::release_held() {
 }
 
 /// Names subagents that no event names yet.
-void Exporter::on_session(const WireFrame& frame) {
+void Exporter::on_session(const WireFrame& frame, const simdjson::dom::element& session) {
   simdjson::dom::array agents;
-  if (const auto list = dom::member(frame.json, "agents"); list && !list->get_array().get(agents))
+  if (const auto list = dom::member(session, "agents"); list && !list->get_array().get(agents))
     for (const simdjson::dom::element each : agents) {
       const auto known = subagents_.find(key_of(frame.session, dom::text_of(each, "call")));
       if (known != subagents_.end())
         add_subagent(frame.session, dom::text_of(each, "agent"), SpanContext(known->second));
     }
-  if (const auto status = dom::member(frame.json, "status")) on_status(frame, *status);
+  if (const auto status = dom::member(session, "status")) on_status(frame, *status);
 }
 
 /// Waits that a transcript proves are spans of its events: see StreamSpans.
@@ -482,8 +485,10 @@ void Exporter::on_reset(const WireFrame& frame) {
 StreamPositions Exporter::take_positions() {
   StreamPositions positions;
   for (const std::string& name : std::exchange(touched_, {}))
-    if (const auto found = streams_.find(name); found != streams_.end())
+    if (const auto found = streams_.find(name); found != streams_.end()) {
+      found->second.is_touched = false;
       positions.emplace_back(name, position_at(found->second));
+    }
   return positions;
 }
 

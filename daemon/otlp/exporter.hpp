@@ -81,14 +81,16 @@ class Exporter final : private serve::InProcessListener, private UploaderListene
     std::optional<Clock::time_point> stalled_since = {};  // without an event, and what was exported not found
     std::deque<std::string> held = {};                    // frames that wait for the parent's span
     std::optional<Clock::time_point> held_since = {};
+    bool is_touched = false;  // it is in touched_
   };
+  using StreamMap = std::map<std::string, Stream, std::less<>>;
   class Sink;
 
   bool has_room() const override;
   void on_frame(std::string_view payload) override;
   void on_event(const WireFrame& frame, std::string_view payload);
-  void handle(const std::string& name, Stream& stream, const WireFrame& frame, std::string_view payload);
-  void on_session(const WireFrame& frame);
+  void handle(StreamMap::value_type& named, const WireFrame& frame, std::string_view payload);
+  void on_session(const WireFrame& frame, const simdjson::dom::element& session);
   void on_status(const WireFrame& frame, const simdjson::dom::element& status);
   void add_ended_waits();
   void on_reset(const WireFrame& frame);
@@ -96,7 +98,7 @@ class Exporter final : private serve::InProcessListener, private UploaderListene
   void subscribe_all();
   void resubscribe();
   const Position* position_of(std::string_view name) const;
-  Stream& stream_of(std::string_view name);
+  StreamMap::value_type& stream_of(std::string_view name);
   static Position position_at(const Stream& stream);
   void on_away(std::string_view name);
   void find_rewritten();
@@ -120,7 +122,7 @@ class Exporter final : private serve::InProcessListener, private UploaderListene
   const Config config_;
   PositionFile file_;
   FrameParser parser_;
-  std::map<std::string, Stream, std::less<>> streams_;
+  StreamMap streams_;
   Positions away_;  // of transcripts that went away or have another history, until they are read again
   std::map<std::string, std::string, std::less<>> main_streams_;  // by session
   std::map<std::string, SpanContext, std::less<>> subagents_;     // by session and key

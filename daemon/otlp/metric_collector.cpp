@@ -19,20 +19,15 @@ const Attribute* find(const Span& span, std::string_view key) {
     if (each.key == key) return &each;
   return nullptr;
 }
-std::string text_of(const Span& span, std::string_view key) {
+std::string_view text_of(const Span& span, std::string_view key) {
   const Attribute* found = find(span, key);
   const auto* text = found ? std::get_if<std::string>(&found->value) : nullptr;
-  return text ? *text : std::string();
+  return text ? std::string_view(*text) : std::string_view();
 }
 std::int64_t number_of(const Span& span, std::string_view key) {
   const Attribute* found = find(span, key);
   const auto* number = found ? std::get_if<std::int64_t>(&found->value) : nullptr;
   return number ? *number : 0;
-}
-
-template <class Labels>
-Histogram& histogram(std::map<Labels, Histogram>& all, Labels labels, const std::vector<double>& bounds) {
-  return all.try_emplace(std::move(labels), bounds).first->second;
 }
 
 template <class Labels>
@@ -44,39 +39,52 @@ Attributes attributes(std::span<const std::string_view> keys, const Labels& labe
 
 }  // namespace
 
-std::string MetricCollector::label(Names& known, std::string_view value, std::size_t values_max) {
+std::string_view MetricCollector::label(Names& known, std::string_view value, std::size_t values_max) {
+  value = value.substr(0, label_bytes_max);
   if (value.empty()) return {};
-  const std::string text(value.substr(0, label_bytes_max));
-  if (known.contains(text)) return text;
-  if (known.size() >= values_max) return std::string(other);
-  return *known.insert(text).first;
+  if (const auto found = known.find(value); found != known.end()) return *found;
+  if (known.size() >= values_max) return other;
+  return *known.emplace(value).first;
+}
+
+MetricCollector::ChatTotals& MetricCollector::chat_totals(const Span& span, std::string_view program) {
+  const std::string_view model = label(models_, text_of(span, "gen_ai.request.model"), models_max);
+  const std::string_view provider = label(values_, text_of(span, "gen_ai.provider.name"), values_max);
+  if (const auto known = chats_.find(std::initializer_list{program, provider, model}); known != chats_.end())
+    return known->second;
+  const auto usage = [&](std::string_view type) {
+    return &value_at(token_usage_, {program, provider, model, type}, token_bounds);
+  };
+  const auto tokens = [&](std::string_view kind) { return &value_at(tokens_, {program, model, kind}); };
+  return value_at(chats_, {program, provider, model},
+                  ChatTotals{usage("input"), usage("output"), tokens("input"), tokens("output"),
+                             tokens("cache_read"), tokens("cache_write")});
 }
 
 void MetricCollector::on_span(const Span& span, std::string_view program_name) {
-  const std::string operation = text_of(span, "gen_ai.operation.name");
-  const std::string program = label(programs_, program_name, programs_max);
+  const std::string_view operation = text_of(span, "gen_ai.operation.name");
+  const std::string_view program = label(programs_, program_name, programs_max);
   const double seconds = static_cast<double>(span.end_ms - span.start_ms) / 1000;
-  const std::string outcome = label(values_, text_of(span, "earshot.outcome"), values_max);
+  const std::string_view outcome = label(values_, text_of(span, "earshot.outcome"), values_max);
   if (operation == "execute_tool") {
-    histogram(tool_seconds_, {program, outcome}, second_bounds).add(seconds);
+    value_at(tool_seconds_, {program, outcome}, second_bounds).add(seconds);
   } else if (operation == "invoke_agent" && find(span, "earshot.turn")) {
-    const std::string kind = text_of(span, "gen_ai.agent.id").empty() ? "main" : "subagent";
-    histogram(turn_seconds_, {program, outcome, kind}, second_bounds).add(seconds);
+    const std::string_view kind = text_of(span, "gen_ai.agent.id").empty() ? "main" : "subagent";
+    value_at(turn_seconds_, {program, outcome, kind}, second_bounds).add(seconds);
   } else if (operation == "chat") {
-    const std::string model = label(models_, text_of(span, "gen_ai.request.model"), models_max);
-    const std::string provider = label(values_, text_of(span, "gen_ai.provider.name"), values_max);
+    const ChatTotals& totals = chat_totals(span, program);
     const auto number = [&](std::string_view key) { return static_cast<double>(number_of(span, key)); };
     const double input = number("gen_ai.usage.input_tokens"), output = number("gen_ai.usage.output_tokens");
     const double read = number("gen_ai.usage.cache_read.input_tokens"),
                  write = number("gen_ai.usage.cache_creation.input_tokens");
-    histogram(token_usage_, {program, provider, model, "input"}, token_bounds).add(input);
-    histogram(token_usage_, {program, provider, model, "output"}, token_bounds).add(output);
-    tokens_[{program, model, "input"}] += input - read - write;
-    tokens_[{program, model, "output"}] += output;
-    tokens_[{program, model, "cache_read"}] += read;
-    tokens_[{program, model, "cache_write"}] += write;
-  } else if (const std::string reason = text_of(span, "earshot.wait.reason"); !reason.empty()) {
-    histogram(wait_seconds_, {program, label(values_, reason, values_max)}, second_bounds).add(seconds);
+    totals.input_usage->add(input);
+    totals.output_usage->add(output);
+    *totals.input += input - read - write;
+    *totals.output += output;
+    *totals.cache_read += read;
+    *totals.cache_write += write;
+  } else if (const std::string_view reason = text_of(span, "earshot.wait.reason"); !reason.empty()) {
+    value_at(wait_seconds_, {program, label(values_, reason, values_max)}, second_bounds).add(seconds);
   }
 }
 
@@ -88,7 +96,7 @@ std::vector<Metric> MetricCollector::collect(const SessionNumbers& sessions, std
     return metrics.emplace_back(Metric{name, description, unit, kind, start_ms_, time_ms, {}});
   };
   const auto add_histograms = [&](std::string_view name, std::string_view description, std::string_view unit,
-                                  const std::map<Labels, Histogram>& all,
+                                  const ByLabels<Histogram>& all,
                                   std::initializer_list<std::string_view> keys, bool is_chat = false) {
     Metric& metric = begin(name, description, unit, Metric::Kind::histogram);
     for (const auto& [labels, each] : all) {
@@ -98,8 +106,7 @@ std::vector<Metric> MetricCollector::collect(const SessionNumbers& sessions, std
     }
   };
   const auto add_sums = [&](std::string_view name, std::string_view description, std::string_view unit,
-                            const std::map<Labels, double>& all,
-                            std::initializer_list<std::string_view> keys) {
+                            const ByLabels<double>& all, std::initializer_list<std::string_view> keys) {
     Metric& metric = begin(name, description, unit, Metric::Kind::sum);
     for (const auto& [labels, value] : all)
       metric.points.push_back({attributes(std::span(keys.begin(), keys.size()), labels), value});
@@ -115,14 +122,14 @@ std::vector<Metric> MetricCollector::collect(const SessionNumbers& sessions, std
                  {"gen_ai.agent.name", "earshot.wait.reason"});
   add_sums("earshot.tokens", "Tokens used.", "{token}", tokens_,
            {"gen_ai.agent.name", "gen_ai.request.model", "earshot.token.kind"});
-  std::map<Labels, double> costs;
+  ByLabels<double> costs;
   for (const auto& [program, usd] : sessions.usd_by_program)
-    costs[{label(programs_, program, programs_max)}] += usd;
+    value_at(costs, {label(programs_, program, programs_max)}) += usd;
   add_sums("earshot.cost", "Cost, recorded or estimated.", "{USD}", costs, {"gen_ai.agent.name"});
   Metric& states = begin("earshot.sessions", "Live sessions, by state.", "{session}", Metric::Kind::gauge);
   std::map<std::string, double> counts;
   for (const auto& [state, count] : sessions.by_state)
-    counts[label(states_, state, values_max)] += static_cast<double>(count);
+    counts[std::string(label(states_, state, values_max))] += static_cast<double>(count);
   for (const std::string& state : states_) counts.try_emplace(state, 0);
   for (const auto& [state, count] : counts) {
     Point point;

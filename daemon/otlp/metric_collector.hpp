@@ -2,8 +2,11 @@
 //
 // Values that come from transcripts are few: further ones are `(other)`.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <string>
@@ -34,6 +37,8 @@ class MetricCollector {
 
   /// `host`: an attribute of each point.
   MetricCollector(std::int64_t start_ms, std::string host) : start_ms_(start_ms), host_(std::move(host)) {}
+  MetricCollector(const MetricCollector&) = delete;
+  MetricCollector& operator=(const MetricCollector&) = delete;
   /// Each span once.
   void on_span(const Span& span, std::string_view program);
   /// The result refers to this object. A state that no session has any more is shown with 0.
@@ -41,14 +46,39 @@ class MetricCollector {
 
  private:
   using Labels = std::vector<std::string>;
+  struct LabelsLess {
+    using is_transparent = void;
+    template <class A, class B>
+    bool operator()(const A& a, const B& b) const {
+      return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), std::less<>());
+    }
+  };
+  template <class Value>
+  using ByLabels = std::map<Labels, Value, LabelsLess>;
   using Names = std::set<std::string, std::less<>>;
-  static std::string label(Names& known, std::string_view value, std::size_t values_max);
+  /// Valid as long as `known`.
+  static std::string_view label(Names& known, std::string_view value, std::size_t values_max);
+  /// The value of these labels; a new one is made of `initial`.
+  template <class Value, class... Initial>
+  static Value& value_at(ByLabels<Value>& all, std::initializer_list<std::string_view> labels,
+                         const Initial&... initial) {
+    if (const auto known = all.find(labels); known != all.end()) return known->second;
+    return all.try_emplace(Labels(labels.begin(), labels.end()), initial...).first->second;
+  }
+
+  /// Where the numbers of chats are added.
+  struct ChatTotals {
+    Histogram *input_usage, *output_usage;
+    double *input, *output, *cache_read, *cache_write;
+  };
+  ChatTotals& chat_totals(const Span& span, std::string_view program);
 
   const std::int64_t start_ms_;
   const std::string host_;
   Names programs_, models_, values_, states_;
-  std::map<Labels, Histogram> token_usage_, tool_seconds_, turn_seconds_, wait_seconds_;
-  std::map<Labels, double> tokens_;
+  ByLabels<Histogram> token_usage_, tool_seconds_, turn_seconds_, wait_seconds_;
+  ByLabels<double> tokens_;
+  ByLabels<ChatTotals> chats_;  // by program, provider and model
 };
 
 }  // namespace earshot::otlp

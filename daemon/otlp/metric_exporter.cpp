@@ -52,6 +52,7 @@ std::string MetricExporter::host_label(std::string_view host) const {
 }
 
 MetricCollector& MetricExporter::collector_of(std::string_view host) {
+  if (const auto known = collectors_.find(host); known != collectors_.end()) return known->second;
   const std::string label = host_label(host);
   return collectors_.try_emplace(label, start_ms_, label).first->second;
 }

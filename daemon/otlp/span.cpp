@@ -3,6 +3,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <charconv>
+
 #include "base/hex.hpp"
 #include "base/text.hpp"
 
@@ -10,9 +12,14 @@ namespace earshot::otlp {
 namespace {
 
 std::string joined(std::initializer_list<std::string_view> parts) {
+  constexpr std::size_t digits_max = 20;
+  std::size_t bytes_max = 0;
+  for (const std::string_view part : parts) bytes_max += digits_max + 1 + part.size();
   std::string text;
+  text.reserve(bytes_max);
   for (const std::string_view part : parts) {
-    text += std::to_string(part.size());
+    char digits[digits_max];
+    text.append(digits, std::to_chars(digits, digits + digits_max, part.size()).ptr);
     text += ':';
     text += part;
   }
@@ -47,11 +54,17 @@ std::string to_hex(SpanId id) {
 }
 
 void Attributes::label(std::string_view key, std::string_view value) {
-  if (!value.empty()) all_.push_back({key, std::string(cut_utf8(value, label_bytes_max))});
+  if (!value.empty()) add({key, std::string(cut_utf8(value, label_bytes_max))});
 }
 
 void Attributes::text(std::string_view key, std::string_view value) {
-  if (!value.empty()) all_.push_back({key, std::string(value)});
+  if (!value.empty()) add({key, std::string(value)});
+}
+
+void Attributes::add(Attribute attribute) {
+  constexpr std::size_t usual_count = 16;
+  if (all_.empty()) all_.reserve(usual_count);
+  all_.push_back(std::move(attribute));
 }
 
 bool operator==(const Attributes& a, const Attributes& b) {

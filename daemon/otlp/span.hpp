@@ -49,19 +49,19 @@ class Attributes {
   void label(std::string_view key, std::string_view value);
   /// A text of any length; nothing if it is empty.
   void text(std::string_view key, std::string_view value);
-  void number(std::string_view key, std::int64_t value) { all_.push_back({key, value}); }
+  void number(std::string_view key, std::int64_t value) { add({key, value}); }
   void number(std::string_view key, std::optional<std::int64_t> value) {
     if (value) number(key, *value);
   }
-  void real(std::string_view key, double value) { all_.push_back({key, value}); }
-  void flag(std::string_view key, bool value) { all_.push_back({key, value}); }
-  void list(std::string_view key, std::vector<std::string> values) {
-    all_.push_back({key, std::move(values)});
-  }
+  void real(std::string_view key, double value) { add({key, value}); }
+  void flag(std::string_view key, bool value) { add({key, value}); }
+  void list(std::string_view key, std::vector<std::string> values) { add({key, std::move(values)}); }
   const std::vector<Attribute>& all() const { return all_; }
   friend bool operator==(const Attributes& a, const Attributes& b);
 
  private:
+  void add(Attribute attribute);
+
   std::vector<Attribute> all_;
 };
 

@@ -174,7 +174,7 @@ void StreamSpans::on_turn_finished(const Now& now) {
   to.label("gen_ai.agent.id", turn_->agent);
   to.label("gen_ai.conversation.id", event.session);
   to.label("gen_ai.request.model", turn_->model);
-  if (const auto usage = dom::member(event.json, "usage")) {
+  if (const auto usage = event.tree("usage")) {
     const auto tokens = [&](std::string_view name) { return dom::int_of(*usage, name).value_or(0); };
     add_usage(to, tokens("input"), tokens("output"), tokens("cache_read"), tokens("cache_write"));
   }

@@ -54,7 +54,9 @@ Uploader::Counts Uploader::counts() const {
 void Uploader::add(EncodedByHost& to, std::string_view host, std::string encoded) {
   if (pending_.items++ == 0) pending_.begun = Clock::now();
   pending_.bytes += encoded.size();
-  to[std::string(host)].push_back(std::move(encoded));
+  auto known = to.find(host);
+  if (known == to.end()) known = to.try_emplace(std::string(host)).first;
+  known->second.push_back(std::move(encoded));
   flush_soon();
 }
 

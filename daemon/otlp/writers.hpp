@@ -5,6 +5,7 @@
 // (OTLP specification 1.3, "JSON Protobuf Encoding"): ids as hexadecimal digits, enums as numbers.
 #pragma once
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -30,27 +31,22 @@ class ProtobufWriter {
   }
   /// Also if it is the default: for members of a oneof and list items.
   void bytes(const Field& field, std::string_view value) {
-    tag(field, 2);
-    varint(value.size());
+    begin(field, 2, value.size());
     out_ += value;
   }
   /// Eight bytes for each number, the most significant first.
   void id(const Field& field, std::initializer_list<std::uint64_t> parts) {
-    std::string value;
-    for (const std::uint64_t part : parts)
-      for (int shift = 56; shift >= 0; shift -= 8) value += static_cast<char>(part >> shift & 0xff);
-    bytes(field, value);
+    begin(field, 2, parts.size() * sizeof(std::uint64_t));
+    for (const std::uint64_t part : parts) append_number(part, std::endian::big);
   }
   void fixed64(const Field& field, std::uint64_t value) {
-    tag(field, 1);
+    char text[varint_bytes_max];
+    out_.append(text, varint_to(text, tag(field, 1)));
     append_fixed64(value);
   }
   void sfixed64(const Field& field, std::int64_t value) { fixed64(field, static_cast<std::uint64_t>(value)); }
   void real(const Field& field, double value) { fixed64(field, std::bit_cast<std::uint64_t>(value)); }
-  void int64(const Field& field, std::int64_t value) {
-    tag(field, 0);
-    varint(static_cast<std::uint64_t>(value));
-  }
+  void int64(const Field& field, std::int64_t value) { begin(field, 0, static_cast<std::uint64_t>(value)); }
   void uint32(const Field& field, std::uint32_t value) {
     if (value != 0) int64(field, value);
   }
@@ -58,12 +54,17 @@ class ProtobufWriter {
   void enumeration(const Field& field, int value) {
     if (value != 0) int64(field, value);
   }
+  /// Written in place; its length, mostly one byte, is inserted when it is known.
   template <class Write>
   void message(const Field& field, Write write) {
-    std::string inner;
-    ProtobufWriter writer(inner);
-    write(writer);
-    bytes(field, inner);
+    begin(field, 2, 0);
+    const std::size_t first = out_.size();
+    write(*this);
+    const std::size_t size = out_.size() - first;
+    out_[first - 1] = static_cast<char>(size);
+    if (size < 0x80) return;
+    char length[varint_bytes_max];
+    out_.replace(first - 1, 1, length, varint_to(length, size));
   }
   template <class Items, class Write>
   void messages(const Field& field, const Items& items, Write write) {
@@ -74,24 +75,38 @@ class ProtobufWriter {
     for (const std::string& item : items) bytes(field, item);
   }
   void packed_fixed64(const Field& field, const std::vector<std::uint64_t>& values) {
-    tag(field, 2);
-    varint(values.size() * sizeof(std::uint64_t));
+    begin(field, 2, values.size() * sizeof(std::uint64_t));
     for (const std::uint64_t value : values) append_fixed64(value);
   }
   void packed_real(const Field& field, const std::vector<double>& values) {
-    tag(field, 2);
-    varint(values.size() * sizeof(double));
+    begin(field, 2, values.size() * sizeof(double));
     for (const double value : values) append_fixed64(std::bit_cast<std::uint64_t>(value));
   }
 
  private:
-  void tag(const Field& field, std::uint32_t wire_type) { varint(field.number << 3 | wire_type); }
-  void varint(std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) out_ += static_cast<char>(value | 0x80);
-    out_ += static_cast<char>(value);
+  static constexpr std::size_t varint_bytes_max = 10;
+  /// Returns how many bytes it has.
+  static std::size_t varint_to(char* to, std::uint64_t value) {
+    std::size_t size = 0;
+    for (; value >= 0x80; value >>= 7) to[size++] = static_cast<char>(value | 0x80);
+    to[size++] = static_cast<char>(value);
+    return size;
   }
-  void append_fixed64(std::uint64_t value) {
-    for (int shift = 0; shift < 64; shift += 8) out_ += static_cast<char>(value >> shift & 0xff);
+  static std::uint64_t tag(const Field& field, std::uint32_t wire_type) {
+    return field.number << 3 | wire_type;
+  }
+  /// The tag and its number, which is the size of what follows or the value.
+  void begin(const Field& field, std::uint32_t wire_type, std::uint64_t number) {
+    char text[2 * varint_bytes_max];
+    const std::size_t size = varint_to(text, tag(field, wire_type));
+    out_.append(text, size + varint_to(text + size, number));
+  }
+  void append_fixed64(std::uint64_t value) { append_number(value, std::endian::little); }
+  void append_number(std::uint64_t value, std::endian order) {
+    char text[sizeof value];
+    for (std::size_t n = 0; n < sizeof text; ++n, value >>= 8)
+      text[order == std::endian::little ? n : sizeof text - 1 - n] = static_cast<char>(value & 0xff);
+    out_.append(text, sizeof text);
   }
 
   std::string& out_;
