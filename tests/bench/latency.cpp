@@ -1,6 +1,9 @@
 // The latency from an append to the event at a subscriber, compared with the minimum: inotify, pread, send.
 //
 // usage: bench_latency PORT TOKEN PROJECT_DIR FLOOR_DIR TAG APPENDS NEW_FILES BURSTS STREAMS
+//                      [OTHER_PORT OTHER_TOKEN OTHER_PROJECT_DIR]
+//
+// Another daemon takes the place of the minimum, to compare the two: FLOOR_DIR is then not used.
 //
 // PROJECT_DIR is a directory below projects/ of a root of a running daemon. Both are measured in turn, append
 // by append, with the same line, pause and blocking reader. Appends rotate among STREAMS files,
@@ -135,18 +138,20 @@ int subscribe(int port, const std::string& token) {
 }  // namespace
 
 int main(int count, char** given) {
-  if (count != 10)
+  const bool has_other = count == 13;
+  if (count != 10 && !has_other)
     return std::fprintf(stderr,
                         "usage: bench_latency PORT TOKEN PROJECT_DIR FLOOR_DIR TAG APPENDS NEW_FILES BURSTS "
-                        "STREAMS\n"),
+                        "STREAMS [OTHER_PORT OTHER_TOKEN OTHER_PROJECT_DIR]\n"),
            2;
-  const std::string project = given[3], floor_dir = given[4], tag = given[5];
+  const std::string project = given[3], floor_dir = given[has_other ? 12 : 4], tag = given[5];
   const int appends = std::atoi(given[6]), new_files = std::atoi(given[7]), bursts = std::atoi(given[8]),
             streams = std::atoi(given[9]);
 
   Reader events(subscribe(std::atoi(given[1]), given[2]));
   events.until(R"("type":"ready")");
-  Reader bare(start_floor(floor_dir));
+  Reader bare(has_other ? subscribe(std::atoi(given[10]), given[11]) : start_floor(floor_dir));
+  if (has_other) bare.until(R"("type":"ready")");
 
   const auto one = [](Reader& reader, const std::string& path, const std::string& bytes,
                       const std::string& marker) {

@@ -1,15 +1,14 @@
 """What the OpenTelemetry exporter costs: latency from an append to a subscriber, and CPU, with it against without it."""
 import contextlib
 import http.server
-import re
 import threading
+import time
 
-from lab import project
-from support.endpoints import curl
-from support.harness import wait_for
+from lab import cpu_s, metric, project
 from support.transcripts import Session
 
-appends, rounds, turns, events_of_turn = 700, 5, 3000, 7
+appends, rounds = 500, 10
+turns, cpu_rounds, events_of_turn, spans_of_turn = 3000, 5, 7, 4
 
 
 class Collector(http.server.BaseHTTPRequestHandler):
@@ -39,38 +38,50 @@ def collector():
         server.server_close()
 
 
-def metric(daemon, name):
-    """The sum over the labels."""
-    page = curl(daemon, "/metrics", unix=True)[2].decode()
-    return sum(float(value) for value in re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", page, re.MULTILINE))
+def until(condition, what, most_s=120):
+    """Asks rarely: the answers take CPU time of the daemon."""
+    end = time.monotonic() + most_s
+    while not condition():
+        if time.monotonic() > end:
+            raise RuntimeError(f"{what}: not after {most_s} s")
+        time.sleep(0.1)
 
 
 def cpu_an_event(lab, config):
     """CPU seconds of the daemon for each event of turns that are appended at once, until everything is exported."""
+    count = lab.rounds(turns, 300)
     with lab.scratch("export") as root, lab.daemon(root, config=config) as daemon:
         session = Session(root)
         session.turn("first")
-        wait_for(lambda: metric(daemon, "earshot_events_total") >= events_of_turn, "the first turn")
-        before, events = metric(daemon, "process_cpu_seconds_total"), metric(daemon, "earshot_events_total")
-        for _ in range(lab.rounds(turns, 300)):
+        until(lambda: metric(daemon, "earshot_events_total") >= events_of_turn, "the first turn")
+        before, events = cpu_s(daemon), metric(daemon, "earshot_events_total")
+        for _ in range(count):
             session.turn("hello")
-        total = events + lab.rounds(turns, 300) * events_of_turn
-        wait_for(lambda: metric(daemon, "earshot_events_total") >= total, "every event")
+        until(lambda: metric(daemon, "earshot_events_total") >= events + count * events_of_turn, "every event")
         if config:
-            wait_for(lambda: metric(daemon, "earshot_otlp_pending") == 0 and metric(daemon, "earshot_otlp_exported_total") > lab.rounds(turns, 300), "the export")
-        return (metric(daemon, "process_cpu_seconds_total") - before) / (metric(daemon, "earshot_events_total") - events)
+            until(lambda: metric(daemon, "earshot_otlp_exported_total") >= (count + 1) * spans_of_turn, "the export")
+        return (cpu_s(daemon) - before) / (metric(daemon, "earshot_events_total") - events)
+
+
+def latencies(lab, section, n):
+    """(with the exporter, without it) of two daemons that run at once: appends to one and to the other alternate, so that both meet the same
+    machine. Every other round begins with the other one."""
+    with (lab.scratch("with") as root, lab.scratch("without") as other_root,
+          lab.daemon(root, config=section) as daemon, lab.daemon(other_root, config="") as other):
+        first, second = [(daemon, root), (other, other_root)][::1 if n % 2 else -1]
+        address = [[each.port, each.token, project(tree)] for each, tree in (first, second)]
+        got = lab.program("latency", *address[0], "-", n, lab.rounds(appends, 100), 0, 0, 1, *address[1])["append"]
+    return (got["live"], got["floor"]) if n % 2 else (got["floor"], got["live"])
 
 
 def export(lab, add):
     with collector() as section:
-        got = {"": [], section: []}
-        for n in range(lab.rounds(rounds)):
-            for config, values in got.items():
-                lab.say(f"append to subscriber, {'with' if config else 'without'} the exporter, round {n + 1}")
-                with lab.scratch("latency") as root, lab.scratch("floor") as floor, lab.daemon(root, config=config) as daemon:
-                    values.append(lab.program("latency", daemon.port, daemon.token, project(root), floor, n, lab.rounds(appends, 100), 1, 1, 1))
-        for what, percentile in (("append to subscriber, exported, p50", "p50"), ("append to subscriber, exported, p99", "p99")):
-            add(what, [one["append"]["live"][percentile] for one in got[section]], [one["append"]["live"][percentile] for one in got[""]])
+        pairs = []
+        for n in range(lab.rounds(rounds, 2)):
+            lab.say(f"append to subscriber, with and without the exporter, round {n + 1}")
+            pairs.append(latencies(lab, section, n))
+        for percentile in ("p50", "p99"):
+            add(f"append to subscriber, exported, {percentile}", [one[percentile] for one, _ in pairs], [other[percentile] for _, other in pairs])
         lab.say("CPU of the exporter")
-        cpu = [(cpu_an_event(lab, section), cpu_an_event(lab, "")) for _ in range(lab.rounds(rounds))]
+        cpu = [(cpu_an_event(lab, section), cpu_an_event(lab, "")) for _ in range(lab.rounds(cpu_rounds))]
         add("an exported event: CPU", [one for one, _ in cpu], [other for _, other in cpu])
