@@ -89,7 +89,6 @@ Exporter::~Exporter() { stop(); }
 void Exporter::start() {
   spdlog::info("otlp: exporting the {} view", config_.full ? "full" : "meta");
   subscribe_all();
-  tick();
   if (metric_exporter_) metric_exporter_->start();
 }
 
@@ -127,10 +126,19 @@ ExporterMetrics Exporter::metrics() const {
   return metrics;
 }
 
+/// As long as a stream waits for its parent, or for what was exported of it.
 void Exporter::tick() {
+  is_ticking_ = false;
   release_held();
   find_rewritten();
-  call_after(tick_timer_, tick_interval, &Exporter::tick);
+  const bool is_waiting = std::any_of(streams_.begin(), streams_.end(), [](const auto& each) {
+    return each.second.from || !each.second.held.empty();
+  });
+  if (is_waiting) tick_later();
+}
+
+void Exporter::tick_later() {
+  if (!std::exchange(is_ticking_, true)) call_after(tick_timer_, tick_interval, &Exporter::tick);
 }
 
 // --- Subscriptions ---
@@ -167,6 +175,7 @@ void Exporter::subscribe_all() {
     after.push_back(each.name() + ':' + (last == begin_cursor ? "" : to_string(last)));
   });
   local_client_->subscribe(std::move(subscription));
+  tick_later();
 }
 
 /// Continues each stream where it is, for one that must be read from its beginning.
@@ -199,6 +208,7 @@ Exporter::StreamMap::value_type& Exporter::stream_of(std::string_view name) {
   position.anchor = begin_cursor;
   position.anchor_ms = 0;
   position.parent.reset();
+  tick_later();
   return *streams_.emplace(std::string(name), Stream(std::move(position))).first;
 }
 
@@ -309,7 +319,7 @@ void Exporter::on_event(const WireFrame& frame, std::string_view payload) {
     if (!stream.held_since) stream.held_since = Clock::now();
     held_bytes_ += payload.size();
     stream.held.emplace_back(payload);
-    return;
+    return tick_later();
   }
   handle(named, frame, payload);
 }

@@ -114,6 +114,7 @@ class Exporter final : private serve::InProcessListener, private UploaderListene
   void on_done(StreamPositions positions) override;
   void on_room() override;
   void tick();
+  void tick_later();
   void call_after(Timer& timer, std::chrono::milliseconds delay, void (Exporter::*call)());
 
   boost::asio::io_context& io_;
@@ -140,7 +141,7 @@ class Exporter final : private serve::InProcessListener, private UploaderListene
   Uploader uploader_;
   std::unique_ptr<MetricExporter> metric_exporter_;  // null: without metrics
   std::uint64_t expired_ = 0, subscriptions_ = 0;
-  bool stopped_ = false, resubscribe_pending_ = false;
+  bool stopped_ = false, resubscribe_pending_ = false, is_ticking_ = false;
 };
 
 }  // namespace earshot::otlp
