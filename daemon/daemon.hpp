@@ -80,8 +80,9 @@ class Daemon final : public status::StatusObserver {
   void start(std::function<void(const std::string& url)> on_ready);
   /// Sends all pending frames and closes all connections, then stops the event loop.
   void stop();
-  /// Checks the files that inotify has reported so far. Call it between two handlers of the loop.
-  void poll_changes() { watchers_.poll(); }
+  /// Checks the files that inotify has reported so far, unless that was done within `age`. Call it between
+  /// two handlers of the loop.
+  void poll_changes(Clock::duration age) { watchers_.poll(age); }
 
   void on_status(const std::string& session, const status::Status& status) override;
   void on_todos(const std::string& session) override;

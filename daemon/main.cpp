@@ -238,12 +238,7 @@ int run(const config::Options& options) {
   });
   // One turn of the loop may serve many clients: an append does not wait for all of them.
   constexpr std::chrono::microseconds unpolled_max{250};
-  for (Clock::time_point polled = Clock::now(); io.run_one() > 0;) {
-    const Clock::time_point now = Clock::now();
-    if (now - polled < unpolled_max) continue;
-    polled = now;
-    daemon->poll_changes();
-  }
+  while (io.run_one() > 0) daemon->poll_changes(unpolled_max);
   return 0;
 }
 

@@ -93,6 +93,7 @@ void Inotify::wait() {
 
 void Inotify::poll() {
   alignas(inotify_event) static thread_local std::array<char, buffer_bytes> buffer;
+  polled_ = Clock::now();
   Batch batch;
   for (int reads = 0; reads < reads_max; ++reads) {
     const ssize_t size = ::read(descriptor_.native_handle(), buffer.data(), buffer.size());

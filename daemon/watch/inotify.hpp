@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "watch/watcher.hpp"
 
 struct inotify_event;
@@ -29,6 +30,8 @@ class Inotify final : public Watcher {
 
   /// Reads what has happened and sends the hints, without waiting. Not from a callback.
   void poll();
+  /// When poll() began to read last.
+  Clock::time_point polled() const { return polled_; }
   /// Watches directories that were refused, as far as the limit allows now, and sends a hint for each from
   /// the loop. Costs one system call if nothing has changed.
   void retry_refused();
@@ -51,6 +54,7 @@ class Inotify final : public Watcher {
 
   boost::asio::posix::stream_descriptor descriptor_;
   ChangeCallback on_change_;
+  Clock::time_point polled_;
   bool works_ = false;
   std::string error_;  // of the instance
   Watches watches_;

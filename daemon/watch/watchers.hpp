@@ -69,9 +69,10 @@ class Watchers {
   Watchers& operator=(const Watchers&) = delete;
 
   WatchMux& mux() { return mux_; }
-  /// Sends the hints of what inotify has noticed so far, without waiting. Not from a callback.
-  void poll() {
-    if (inotify_ && inotify_->works()) inotify_->poll();
+  /// Sends the hints of what inotify has noticed so far, without waiting, unless that was done within `age`.
+  /// Not from a callback.
+  void poll(Clock::duration age = {}) {
+    if (inotify_ && inotify_->works() && Clock::now() - inotify_->polled() >= age) inotify_->poll();
   }
   /// For users: what is not watched, why, and which limit to raise. Empty: no problem.
   std::string problem() const;
