@@ -66,6 +66,7 @@ class Assembler {
     if (pending_previews_) prepare_state();
     return state_;
   }
+  const StreamState& raw_state() const { return state_; }  // its previews are neither redacted nor cut
   RecordCounts& counts() { return counts_; }
   const RecordCounts& counts() const { return counts_; }
   const std::string& recorded_session() const { return recorded_session_; }

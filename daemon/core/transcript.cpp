@@ -158,6 +158,7 @@ struct Transcript::Parts {
   void skip(std::uint64_t offset, std::size_t bytes, std::string_view reason);
   void end_run();
   void close_line(std::uint64_t next);
+  const StreamState& raw_state() const { return assembly ? assembly->raw_state() : assembler.raw_state(); }
   void skip_lines(const event::LineSkipped& lines) {
     if (assembly) return assembly->skip_lines(lines);
     assembler.skip_lines(lines);
@@ -445,6 +446,9 @@ std::uint64_t Transcript::bytes_read() const { return parts_->end.offset + pendi
 const StreamState& Transcript::state() const {
   return parts_->assembly ? parts_->assembly->state() : parts_->assembler.state();
 }
+const std::string& Transcript::project() const { return parts_->raw_state().project; }
+const std::string& Transcript::program() const { return parts_->raw_state().program; }
+std::int64_t Transcript::last_activity_ms() const { return parts_->raw_state().last_activity_ms; }
 const RecordCounts& Transcript::counts() const { return parts_->assembler.counts(); }
 const std::string& Transcript::recorded_session() const {
   return parts_->assembly ? parts_->assembly->recorded_session() : parts_->assembler.recorded_session();

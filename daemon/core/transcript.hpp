@@ -80,6 +80,10 @@ class Transcript {
   std::uint64_t bytes_read() const;   // of all bytes fed, the unterminated tail included
   std::size_t pending_bytes() const;  // of the unterminated tail
   const StreamState& state() const;
+  /// Some of state(), without the redaction of its previews.
+  const std::string& project() const;
+  const std::string& program() const;
+  std::int64_t last_activity_ms() const;
   const RecordCounts& counts() const;
   /// The session that the records name first. Empty: none yet.
   const std::string& recorded_session() const;

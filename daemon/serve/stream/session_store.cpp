@@ -22,7 +22,7 @@ const tail::Stream* Session::main() const {
   for (const Member& member : members) {
     if (!member.stream->agent().empty()) continue;
     const Transcript* transcript = member.stream->transcript();
-    const std::int64_t ms = transcript ? transcript->state().last_activity_ms : -1;
+    const std::int64_t ms = transcript ? transcript->last_activity_ms() : -1;
     if (!best || ms > best_ms) {
       best = member.stream;
       best_ms = ms;
@@ -174,19 +174,17 @@ void SessionStore::refresh(Session& session) {
   const tail::Stream* main = session.main();
   const tail::Stream* shown = main;
   std::string_view project;
-  if (main && main->transcript()) project = main->transcript()->state().project;
+  if (main && main->transcript()) project = main->transcript()->project();
   for (const Member& member : session.members) {
     if (!shown) shown = member.stream;
-    if (project.empty() && member.stream->transcript())
-      project = member.stream->transcript()->state().project;
+    if (project.empty() && member.stream->transcript()) project = member.stream->transcript()->project();
   }
   const std::string_view directory = shown ? std::string_view(shown->directory()) : session.directory;
   // Once known, the project and the program are kept, even if their stream is deleted.
   if (project.empty()) project = session.project;
   std::string_view program = session.program;
   for (const Member& member : session.members)
-    if (program.empty() && member.stream->transcript())
-      program = member.stream->transcript()->state().program;
+    if (program.empty() && member.stream->transcript()) program = member.stream->transcript()->program();
   if (session.status) {  // a process that has not written a line yet
     if (project.empty()) project = session.status->project;
     if (program.empty()) program = session.status->program;
