@@ -36,13 +36,19 @@ class Batch {
   bool empty() const { return count_ == 0; }
   bool full = false;  // more frames are ready
 
+  Batch() {}  // leaves the runs uninitialised: every wake-up makes a batch for every connection
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
  private:
   friend class Subscriber;
   enum class From : std::uint8_t { queue, log, chunk };
   void add(std::span<const char> bytes, From from, const LiveLog::Run& run, std::size_t bytes_max);
 
   std::array<iovec, pieces_max> iovecs_;
-  std::array<LiveLog::Run, pieces_max> runs_;
+  union {
+    std::array<LiveLog::Run, pieces_max> runs_;
+  };
   std::array<From, pieces_max> from_;
   std::size_t count_ = 0, bytes_ = 0;
   Position scanned = 0;  // frames before it are in the batch, were sent or are not wanted

@@ -55,7 +55,9 @@ class OrderedStream {
     message.msg_iov = const_cast<iovec*>(pieces.data());
     message.msg_iovlen = pieces.size();
     for (;;) {
-      const ssize_t n = send_no_wait(next_.native_handle(), message);
+      const ssize_t n = pieces.size() == 1
+                            ? send_no_wait(next_.native_handle(), pieces[0].iov_base, pieces[0].iov_len)
+                            : send_no_wait(next_.native_handle(), message);
       if (n >= 0) {
         bytes_out_ += static_cast<std::uint64_t>(n);
         return static_cast<std::size_t>(n);
