@@ -59,7 +59,7 @@ class IoThread {
 class ReadPool {
  public:
   static constexpr std::size_t read_bytes = 256 << 10;   // new bytes per read
-  static constexpr std::size_t overlap_bytes = 4 << 10;  // before them, read again to detect a rewrite
+  static constexpr std::size_t overlap_bytes = 1 << 10;  // before them, read again to detect a rewrite
   static constexpr std::size_t buffers_max = 2;          // one is read while the other is processed
 
   using Read = std::function<long(char* buffer)>;  // returns the number of bytes, or -errno
