@@ -117,14 +117,20 @@ void Follower::verify_published(FollowedFile& file, const Cursor& end) {
 }
 
 void Follower::end_batch_soon() {
-  if (std::exchange(batch_scheduled_, true)) return;
+  if (!std::exchange(batch_scheduled_, true) && !is_held_) post_batch();
+}
+
+void Follower::post_batch() {
   disk_.soon([this] {
     if (batch_scheduled_) run_batch();
   });
 }
 
 void Follower::run_batch_now() {
-  if (batch_scheduled_ && !queue_.empty()) run_batch();
+  const bool was_held = std::exchange(is_held_, false);
+  if (!batch_scheduled_) return;
+  if (!queue_.empty()) return run_batch();
+  if (was_held) post_batch();
 }
 
 void Follower::run_batch() {

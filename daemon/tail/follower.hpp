@@ -44,6 +44,8 @@ class Follower {
   void verify_published(FollowedFile& file, const Cursor& end);
   /// Ends the batch soon: the observer received something outside a check.
   void end_batch_soon();
+  /// run_batch_now() follows: the batch needs no turn of the loop.
+  void hold_batch() { is_held_ = !batch_scheduled_; }
   /// Runs the next batch now, if checks are queued.
   void run_batch_now();
   /// Announces the stream.
@@ -66,6 +68,7 @@ class Follower {
   struct Fold;
   struct FoldMemory;
 
+  void post_batch();
   void run_batch();
   void start_verifications();
   void check(FollowedFile& file);
@@ -118,7 +121,7 @@ class Follower {
   std::vector<std::unique_ptr<FoldMemory>> fold_memory_;            // of folds that have ended
   std::size_t pending_folds_ = 0;                                   // waiting and active
   std::size_t active_folds_ = 0;  // at most Options::folds_max, with one open file each
-  bool batch_scheduled_ = false, close_scheduled_ = false, stopped_ = false;
+  bool batch_scheduled_ = false, is_held_ = false, close_scheduled_ = false, stopped_ = false;
 };
 
 }  // namespace earshot::tail

@@ -59,24 +59,30 @@ class Tail::Impl final : private Discovery::Observer {
         discovery_(disk_, timers_, problems_, options_, *this),
         mux_(mux) {}
 
-  void start(std::weak_ptr<Impl> weak, std::function<void()> on_ready) {
-    on_ready_ = std::move(on_ready);
-    recent_since_ms_ =
-        wall_now_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(options_.recent).count();
+  void connect(std::weak_ptr<Impl> weak) {
     std::vector<std::string> prefixes;
     for (const Root& root : options_.roots) prefixes.push_back(root.path);
     auto on_change = [weak = std::move(weak)](const watch::ChangeHint& hint) {
       const auto self = weak.lock();
-      if (!self || self->is_stopped_) return;
-      self->discovery_.on_change(hint);
+      if (!self || !self->is_running_) return;
       // Saves one turn of the loop between an append and the observer.
-      if (hint.last && !self->is_stopped_) self->follower_.run_batch_now();
+      if (hint.last) self->follower_.hold_batch();
+      self->discovery_.on_change(hint);
+      if (hint.last && self->is_running_) self->follower_.run_batch_now();
     };
-    discovery_.start(mux_.add_client(std::move(prefixes), std::move(on_change)));
+    watcher_ = &mux_.add_client(std::move(prefixes), std::move(on_change));
+  }
+
+  void start(std::function<void()> on_ready) {
+    is_running_ = true;
+    on_ready_ = std::move(on_ready);
+    recent_since_ms_ =
+        wall_now_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(options_.recent).count();
+    discovery_.start(*watcher_);
   }
 
   void stop() {
-    is_stopped_ = true;
+    is_running_ = false;
     on_ready_ = nullptr;
     follower_.stop();
     timers_.clear();
@@ -522,6 +528,7 @@ class Tail::Impl final : private Discovery::Observer {
   Follower follower_;
   Discovery discovery_;
   watch::WatchMux& mux_;
+  watch::Watcher* watcher_ = nullptr;  // of mux_
   std::function<void()> on_ready_;
   std::int64_t recent_since_ms_ = 0;
   std::size_t streams_ = 0, pending_metas_ = 0;
@@ -531,16 +538,18 @@ class Tail::Impl final : private Discovery::Observer {
   std::map<std::string, Cursor> published_;  // of cold files, by path
   std::set<std::string> compactions_;        // paths of markers that are not reported yet
   std::map<std::string, std::chrono::milliseconds> fold_delays_;  // of cold files that could not be folded
-  bool is_stopped_ = false;
+  bool is_running_ = false;
 };
 
 Tail::Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& mux,
            Options options, StreamObserver& observer)
-    : impl_(std::make_shared<Impl>(io, std::move(disk), mux, std::move(options), observer)) {}
+    : impl_(std::make_shared<Impl>(io, std::move(disk), mux, std::move(options), observer)) {
+  impl_->connect(impl_);
+}
 
 Tail::~Tail() { impl_->stop(); }
 
-void Tail::start(std::function<void()> on_ready) { impl_->start(impl_, std::move(on_ready)); }
+void Tail::start(std::function<void()> on_ready) { impl_->start(std::move(on_ready)); }
 void Tail::stop() { impl_->stop(); }
 void Tail::for_each(const std::function<void(const Stream&)>& visit) const { impl_->for_each(visit); }
 bool Tail::for_some(Place& place, std::size_t count, const std::function<void(const Stream&)>& visit) const {

@@ -51,7 +51,8 @@ struct Counters {
 class Tail final : public Archive {
  public:
   /// `disk` runs one task at a time, in order, on another thread; join it before `io` is destroyed. The mux
-  /// and the observer outlive this object.
+  /// and the observer outlive this object. Becomes a client of the mux: later clients receive a hint after
+  /// the events that it causes were delivered.
   Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& mux, Options options,
        StreamObserver& observer);
   ~Tail() override;

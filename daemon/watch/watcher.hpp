@@ -68,8 +68,9 @@ class WatchMux {
   void add_backend(Watcher& backend);
 
   /// Adds a client. `on_change` receives hints for paths at, below or above any of `prefixes` (absolute
-  /// paths), and `everything`. Use the returned handle to add and remove directories; it is valid for the
-  /// lifetime of the mux. A directory stays watched while any client wants it.
+  /// paths), and `everything`; earlier clients receive them first. Use the returned handle to add and remove
+  /// directories; it is valid for the lifetime of the mux. A directory stays watched while any client wants
+  /// it.
   Watcher& add_client(std::vector<std::string> prefixes, ChangeCallback on_change);
 
   /// Forwards a backend's hint to the clients it concerns.

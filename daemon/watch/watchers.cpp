@@ -88,13 +88,13 @@ Watchers::Watchers(boost::asio::io_context& io, boost::asio::any_io_executor dis
     : grace_(2 * intervals.slow) {
   if (mode != Mode::sweep) {
     inotify_ = std::make_unique<Inotify>(io, [this](const ChangeHint& hint) {
-      if (hint.where == ChangeHint::Where::path) {
+      mux_.notify(hint);
+      if (hint.where == ChangeHint::Where::path) {  // after the events that the hint causes
         probe_.notified(hint.path);
         if (sweep_) sweep_->mark_hot(hint.path);
       } else if (hint.where == ChangeHint::Where::everything) {
         probe_.notifications_lost(grace_);
       }
-      mux_.notify(hint);
     });
     mux_.add_backend(*inotify_);
   }
