@@ -91,6 +91,7 @@ class Search final : public tail::StreamObserver {
   void on_removed(const tail::Stream& stream) override;
   void on_released(const tail::Stream& stream) override;
   void on_compacting(std::string_view session) override { next_.on_compacting(session); }
+  void on_flush() override { next_.on_flush(); }
   void on_batch_end() override { next_.on_batch_end(); }
 
  private:

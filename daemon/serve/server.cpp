@@ -90,6 +90,7 @@ void Server::set_browsers(Browsers browsers) {
 // --- Streams ---
 
 void Server::touch(Session& session, bool transcript_changed) {
+  is_flushed_ = false;
   session.changed_now(context_.logs.head());
   session.summary_due |= transcript_changed;
   if (std::exchange(session.pending, true)) return;
@@ -201,8 +202,13 @@ void Server::on_compacting(std::string_view session) {
   if (on_session_compacting) on_session_compacting(std::string(session));
 }
 
+void Server::on_flush() {
+  wake();
+  is_flushed_ = true;
+}
+
 void Server::on_batch_end() {
-  wake();  // send events before the statuses that follow from them
+  if (!std::exchange(is_flushed_, false)) wake();  // send events before the statuses that follow from them
   const Position head = context_.logs.head();
   settle();
   if (context_.logs.head() != head || context_.state_connections > 0) wake();

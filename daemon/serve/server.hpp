@@ -89,6 +89,7 @@ class Server final : public tail::StreamObserver {
   void on_removed(const tail::Stream& stream) override;
   void on_released(const tail::Stream& stream) override;
   void on_compacting(std::string_view session) override;
+  void on_flush() override;
   void on_batch_end() override;
 
   /// Reads transcripts that were not read yet, for clients that request all sessions.
@@ -178,6 +179,7 @@ class Server final : public tail::StreamObserver {
   } address_;               // of the last event: consecutive events are usually of one stream
   std::string meta_event_;  // scratch
   std::vector<std::uint32_t> pending_, throttled_;
+  bool is_flushed_ = false;  // nothing was received since on_flush()
   bool wake_posted_ = false, ticking_ = false;
   std::size_t cold_reads_ = 0;                                             // in progress
   std::vector<std::function<bool(std::string_view session)>> releasable_;  // read for one response

@@ -145,6 +145,13 @@ void Follower::run_batch() {
     if (std::exchange(file->check_pending, false)) check(*file);
   }
   if (stopped_) return;
+  if (!unexamined_.empty()) {
+    observer_.on_flush();
+    for (const auto& file : unexamined_)
+      if (!stopped_ && !file->is_removed()) examine(*file, true);
+    unexamined_.clear();
+    if (stopped_) return;
+  }
   start_verifications();
   observer_.on_batch_end();
   const bool may_read_more = !disk_queue_.empty() && disk_reads_ < disk_reads_max;
@@ -153,6 +160,29 @@ void Follower::run_batch() {
 
 void Follower::check(FollowedFile& file) {
   ++counters_.checks;
+  if (!read_first(file)) examine(file, false);
+}
+
+/// Delivers what was appended to an open file before the file is examined, so that the events do not wait for
+/// that. What they follow may have changed since the last look; as always, the overlap and the next look
+/// decide.
+bool Follower::read_first(FollowedFile& file) {
+  // A change between this read and the examination has a hint of its own, and compare_later() finds it.
+  const bool is_comparable = file.bytes_read() > 0 && file.bytes_read() <= options_.compare_bytes_max;
+  if (!is_comparable || !file.fd || file.state != State::idle || file.verify_requested ||
+      file.retry_scheduled)
+    return false;
+  const std::size_t overlap = file.overlap_bytes();
+  const long got = read_at(file.fd->get(), buffer_.get(), overlap + batch_bytes, file.bytes_read() - overlap,
+                           ReadMode::no_wait);
+  if (got <= static_cast<long>(overlap)) return false;
+  if (!feed(file, buffer_.get(), overlap, static_cast<std::size_t>(got))) return false;
+  unexamined_.push_back(file.shared_from_this());
+  return true;
+}
+
+/// `was_read`: read_first() has delivered bytes that `file.stat` does not count.
+void Follower::examine(FollowedFile& file, bool was_read) {
   const std::int64_t looked_ns = wall_now().count();
   const bool was_in_tick = file.looked_in_tick;
   const FileStat now = stat_file(file.path());
@@ -160,22 +190,26 @@ void Follower::check(FollowedFile& file) {
   if (now.error) return retry_after_error(file, now.error);
   if (!now.is_regular()) return remove_irregular(file);
   file.state = State::idle;
-  file.looked_in_tick = std::abs(looked_ns - now.changed_ns) < change_tick_ns;
+  file.looked_in_tick = was_read || std::abs(looked_ns - now.changed_ns) < change_tick_ns;
   const bool is_other_file = !now.is_same_file(file.stat);
   if (is_other_file) close(file);
   if (now.size < file.bytes_read()) return reset(file, now, is_other_file ? "replaced" : "truncated");
   if (file.bytes_read() > 0) {
     if (is_other_file) return verify(file, now, "replaced");
     const bool changed_without_growth =
-        now.size == file.bytes_read() && now.changed_ns != file.stat.changed_ns;
+        !was_read && now.size == file.bytes_read() && now.changed_ns != file.stat.changed_ns;
     if (changed_without_growth || file.verify_requested) return verify(file, now, "rewritten");
   }
   if (is_other_file) file.stat = now;
-  if (now.size > file.bytes_read()) return read(file, now);
+  if (now.size > file.bytes_read()) return was_read ? check_soon(file) : read(file, now);
   file.stat = now;
   mark_current(file);
-  if (was_in_tick && file.bytes_read() > 0 && file.bytes_read() <= options_.compare_bytes_max)
+  if (was_read) {
+    file.used = Clock::now();
+    file.short_reads = 0;
+  } else if (was_in_tick && file.bytes_read() > 0 && file.bytes_read() <= options_.compare_bytes_max) {
     compare_later(file);
+  }
 }
 
 /// The file may have been rewritten in the tick of the last look: its change time would be the same. Its new

@@ -72,6 +72,8 @@ class Follower {
   void run_batch();
   void start_verifications();
   void check(FollowedFile& file);
+  bool read_first(FollowedFile& file);
+  void examine(FollowedFile& file, bool was_read);
   void read(FollowedFile& file, const FileStat& now);
   void read_on_disk(FollowedFile& file, const FileStat& now);
   void check_disk_queue();
@@ -110,6 +112,7 @@ class Follower {
   Workspace workspace_;
   ReadPool::Buffer buffer_;
   std::deque<std::shared_ptr<FollowedFile>> queue_;
+  std::vector<std::shared_ptr<FollowedFile>> unexamined_;  // of this batch
   std::deque<std::weak_ptr<FollowedFile>> verify_queue_;
   std::vector<std::shared_ptr<FollowedFile>> verifying_;  // requested, not done
   std::size_t disk_reads_ = 0;                            // in progress

@@ -60,6 +60,8 @@ class StreamObserver {
   virtual void on_released(const Stream&) {}
   /// A compaction of this session has begun. Its transcript does not show that yet.
   virtual void on_compacting(std::string_view session) = 0;
+  /// Events were delivered, and work that can wait for them follows: send them now. on_batch_end() follows.
+  virtual void on_flush() {}
   /// Everything found in one wake-up was delivered: wake the connections.
   virtual void on_batch_end() = 0;
 };

@@ -55,6 +55,7 @@ class ObserverTrace final : public tail::StreamObserver {
     server_.on_removed(stream);
   }
   void on_compacting(std::string_view session) override { server_.on_compacting(session); }
+  void on_flush() override { server_.on_flush(); }
   void on_batch_end() override { server_.on_batch_end(); }
 
  private:
