@@ -237,7 +237,7 @@ int run(const config::Options& options) {
     if (demo) demo->start();
   });
   // One turn of the loop may serve many clients: an append does not wait for all of them.
-  constexpr std::chrono::microseconds unpolled_max{250};
+  constexpr std::chrono::microseconds unpolled_max{50};
   while (io.run_one() > 0) daemon->poll_changes(unpolled_max);
   return 0;
 }

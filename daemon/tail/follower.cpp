@@ -18,8 +18,6 @@ constexpr std::int64_t change_tick_ns = 20'000'000;
 /// size (Options::compare_bytes_max).
 constexpr std::uint64_t compare_bytes_per_ms = 32 << 10;  // less than 1 % of a processor
 
-bool is_missing(int error) { return error == ENOENT || error == ENOTDIR; }
-
 std::size_t open_files_allowed() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
@@ -42,21 +40,6 @@ class Delivery final : public EventSink {
   std::uint64_t& count_;
 };
 
-// Some file systems record times in units of two seconds (FAT).
-constexpr std::int64_t time_granularity_ns = 2'000'000'000;
-
-/// Returns fewer bytes only at the end of the file.
-long read_fully(int fd, char* buffer, std::size_t bytes, std::uint64_t offset) {
-  std::size_t filled = 0;
-  while (filled < bytes) {
-    const long got = read_at(fd, buffer + filled, bytes - filled, offset + filled);
-    if (got < 0) return got;
-    if (got == 0) break;
-    filled += static_cast<std::size_t>(got);
-  }
-  return static_cast<long>(filled);
-}
-
 }  // namespace
 
 Follower::Follower(IoThread& disk, IoThread& folds, ReadPool& reads, TimerQueue& timers,
@@ -77,6 +60,13 @@ Follower::Follower(IoThread& disk, IoThread& folds, ReadPool& reads, TimerQueue&
 void Follower::check_soon(FollowedFile& file) {
   if (file.is_removed() || std::exchange(file.check_pending, true) || file.is_busy()) return;
   queue_.push_back(file.shared_from_this());
+  end_batch_soon();
+}
+
+/// The file has more bytes than this batch may read.
+void Follower::continue_soon(FollowedFile& file) {
+  if (file.is_removed() || std::exchange(file.check_pending, true)) return;
+  backlog_.push_back(file.shared_from_this());
   end_batch_soon();
 }
 
@@ -133,29 +123,49 @@ void Follower::run_batch_now() {
   if (was_held) post_batch();
 }
 
+/// Files that changed are read, and their events sent, before the files that have more to read than one
+/// batch: an append waits for one part of such a file at most.
 void Follower::run_batch() {
   batch_scheduled_ = false;
   batch_read_ = 0;
   check_disk_queue();
-  const std::size_t due = std::min(queue_.size(), checks_max);
-  for (std::size_t n = 0; n < due && batch_read_ < batch_bytes && !stopped_; ++n) {
-    const auto file = std::move(queue_.front());
-    queue_.pop_front();
-    if (file->is_removed() || file->is_busy()) continue;  // a busy one is queued again when it is done
-    if (std::exchange(file->check_pending, false)) check(*file);
+  if (!backlog_.empty()) {
+    const Clock::time_point now = Clock::now();
+    if (!queue_.empty()) shared_until_ = now + shared_for;
+    batch_max_ = now < shared_until_ ? shared_batch_bytes : batch_bytes;
+  } else {
+    batch_max_ = batch_bytes;
   }
+  const std::size_t had_backlog = backlog_.size();
+  check_queued(queue_, checks_max);
+  flush();
+  batch_read_ = 0;  // neither kind of file waits for the other
+  check_queued(backlog_, had_backlog);
+  flush();
   if (stopped_) return;
-  if (!unexamined_.empty()) {
-    observer_.on_flush();
-    for (const auto& file : unexamined_)
-      if (!stopped_ && !file->is_removed()) examine(*file, true);
-    unexamined_.clear();
-    if (stopped_) return;
-  }
   start_verifications();
   observer_.on_batch_end();
   const bool may_read_more = !disk_queue_.empty() && disk_reads_ < disk_reads_max;
-  if (!queue_.empty() || may_read_more) end_batch_soon();
+  if (!queue_.empty() || !backlog_.empty() || may_read_more) end_batch_soon();
+}
+
+void Follower::check_queued(std::deque<std::shared_ptr<FollowedFile>>& queue, std::size_t checks) {
+  const std::size_t due = std::min(queue.size(), checks);
+  for (std::size_t n = 0; n < due && batch_read_ < batch_max_ && !stopped_; ++n) {
+    const auto file = std::move(queue.front());
+    queue.pop_front();
+    if (file->is_removed() || file->is_busy()) continue;  // a busy one is queued again when it is done
+    if (std::exchange(file->check_pending, false)) check(*file);
+  }
+}
+
+/// Sends what read_first() has delivered, then examines those files.
+void Follower::flush() {
+  if (unexamined_.empty() || stopped_) return;
+  observer_.on_flush();
+  for (const auto& file : unexamined_)
+    if (!stopped_ && !file->is_removed()) examine(*file, true);
+  unexamined_.clear();
 }
 
 void Follower::check(FollowedFile& file) {
@@ -173,7 +183,7 @@ bool Follower::read_first(FollowedFile& file) {
       file.retry_scheduled)
     return false;
   const std::size_t overlap = file.overlap_bytes();
-  const long got = read_at(file.fd->get(), buffer_.get(), overlap + batch_bytes, file.bytes_read() - overlap,
+  const long got = read_at(file.fd->get(), buffer_.get(), overlap + batch_max_, file.bytes_read() - overlap,
                            ReadMode::no_wait);
   if (got <= static_cast<long>(overlap)) return false;
   if (!feed(file, buffer_.get(), overlap, static_cast<std::size_t>(got))) return false;
@@ -201,7 +211,7 @@ void Follower::examine(FollowedFile& file, bool was_read) {
     if (changed_without_growth || file.verify_requested) return verify(file, now, "rewritten");
   }
   if (is_other_file) file.stat = now;
-  if (now.size > file.bytes_read()) return was_read ? check_soon(file) : read(file, now);
+  if (now.size > file.bytes_read()) return was_read ? continue_soon(file) : read(file, now);
   file.stat = now;
   mark_current(file);
   if (was_read) {
@@ -258,7 +268,7 @@ void Follower::read(FollowedFile& file, const FileStat& now) {
     }
   }
   const std::size_t overlap = file.overlap_bytes();
-  const std::size_t wanted = next_read_bytes(file, now.size, batch_bytes);
+  const std::size_t wanted = next_read_bytes(file, now.size, batch_max_);
   const long got =
       read_at(file.fd->get(), buffer_.get(), wanted, file.bytes_read() - overlap, ReadMode::no_wait);
   // Short at the edge of the page cache: no error, and no sign of the end of the file.
@@ -313,7 +323,7 @@ void Follower::on_read(FollowedFile& file, const FileStat& now, const char* buff
   file.short_reads = 0;
   mark_current(file);
   if (file.bytes_read() < now.size)
-    check_soon(file);
+    continue_soon(file);
   else
     file.stat = now;  // the bytes read are no newer than this: a later change has a later change time
 }
@@ -493,163 +503,6 @@ void Follower::close_unused() {
     if (!file->is_busy() && file->used <= since) close(*file);
   close_scheduled_ = !open_.empty();
   if (close_scheduled_) timers_.after(options_.quiet, [this] { close_unused(); });
-}
-
-// --- Folding: reads and feeds a file on a thread of `folds_`, in slices ---
-
-/// Reused, since a session's records need the same memory; freed when no fold is left. That of a large file,
-/// whose records are parsed by two threads, is freed with its fold.
-struct Follower::FoldMemory {
-  static constexpr std::uint64_t large_file_bytes = 32 << 20;
-  static constexpr std::size_t large_read_bytes = 8 << 20;
-
-  explicit FoldMemory(std::size_t bytes)
-      : read_bytes(bytes),
-        buffer(std::make_unique_for_overwrite<char[]>(ReadPool::overlap_bytes + bytes + feed_padding)) {}
-
-  const std::size_t read_bytes;
-  Workspace workspace;
-  ReadPool::Buffer buffer;
-};
-
-struct Follower::Fold {
-  static constexpr std::size_t slice_bytes = 8 << 20;  // between slices the thread can do other work
-
-  std::shared_ptr<FollowedFile> file;
-  std::uint64_t bytes = 0;  // to fold
-  std::function<void(bool)> then;
-  std::unique_ptr<FoldMemory> memory;
-
-  // Used by the thread of `folds_`, until a slice is handed over.
-  Fd fd;
-  FileStat opened;  // before its first byte was read
-  int error = 0;    // of errno
-  /// Set if the file is not the one whose first `bytes` bytes were known: the reason of the reset that
-  /// follows. Clients that resume count on those bytes (Stream::published_bytes).
-  const char* reset_reason = nullptr;
-
-  /// True if the fold is complete; then the file is closed, since the result may wait.
-  bool read_slice() {
-    const bool is_complete = feed_slice();
-    if (is_complete) fd.reset();
-    return is_complete;
-  }
-
- private:
-  bool feed_slice() {
-    if (!fd && !open()) return true;
-    NullSink no_delivery;
-    const std::uint64_t end = std::min(bytes, file->bytes_read() + slice_bytes);
-    while (file->bytes_read() < end) {
-      const std::size_t overlap = file->overlap_bytes();
-      const std::size_t wanted = next_read_bytes(*file, bytes, memory->read_bytes);
-      const long got = read_fully(fd.get(), memory->buffer.get(), wanted, file->bytes_read() - overlap);
-      if (got < 0) {
-        error = static_cast<int>(-got);
-        return true;
-      }
-      const std::span<const char> all(memory->buffer.get(), static_cast<std::size_t>(got));
-      if (all.size() > overlap) {
-        if (!file->matches_overlap(all.first(overlap))) {
-          reset_reason = "rewritten";
-          return true;
-        }
-        file->feed(all, overlap, memory->workspace, no_delivery);
-      }
-      if (all.size() < wanted) {
-        reset_reason = "truncated";
-        return true;
-      }
-    }
-    return file->bytes_read() >= bytes;
-  }
-
-  bool open() {
-    fd = open_for_reading(file->path());
-    if (!fd) {
-      error = errno;
-      return false;
-    }
-    opened = stat_file(fd.get());
-    if (!opened.is_regular()) error = opened.error ? opened.error : EINVAL;  // directories can be opened too
-    // A later change in the same tick of the file system's clock would have the same change time.
-    if (opened.changed_ns > wall_now().count() - time_granularity_ns) opened.changed_ns = 0;
-    return error == 0;
-  }
-};
-
-Follower::~Follower() = default;
-
-void Follower::fold(FollowedFile& file, std::uint64_t bytes, std::function<void(bool)> then) {
-  ++pending_folds_;
-  file.state = FollowedFile::State::folding;
-  auto fold = std::make_shared<Fold>();
-  fold->file = file.shared_from_this();
-  fold->bytes = bytes;
-  fold->then = std::move(then);
-  fold_queue_.emplace(bytes, std::move(fold));
-  start_folds();
-}
-
-void Follower::start_folds() {
-  while (active_folds_ < options_.folds_max && !fold_queue_.empty()) {
-    ++active_folds_;
-    const auto largest = std::prev(fold_queue_.end());
-    auto fold = std::move(largest->second);
-    fold_queue_.erase(largest);
-    if (fold->bytes == 0) {  // nothing to read; completes from the loop like the others
-      disk_.soon([this, fold] { finish_fold(*fold); });
-      continue;
-    }
-    if (fold->bytes >= FoldMemory::large_file_bytes && options_.folds_max > 1) {
-      fold->memory = std::make_unique<FoldMemory>(FoldMemory::large_read_bytes);
-      // A relayed record is valid only until the next one is read.
-      if (!fold->file->reads_relayed())
-        fold->memory->workspace.parse_ahead(
-            [executor = folds_.executor()](auto task) { boost::asio::post(executor, std::move(task)); });
-    } else if (fold_memory_.empty()) {
-      fold->memory = std::make_unique<FoldMemory>(ReadPool::read_bytes);
-    } else {
-      fold->memory = std::move(fold_memory_.back());
-      fold_memory_.pop_back();
-    }
-    continue_fold(std::move(fold));
-  }
-}
-
-void Follower::continue_fold(std::shared_ptr<Fold> fold) {
-  auto work = [fold] { return fold->read_slice(); };
-  folds_.run(std::move(work), [this, fold](bool is_complete) {
-    if (is_complete || fold->file->is_removed()) return finish_fold(*fold);
-    continue_fold(fold);
-  });
-}
-
-void Follower::finish_fold(Fold& fold) {
-  --pending_folds_;
-  --active_folds_;
-  auto memory = std::move(fold.memory);
-  if (memory && memory->read_bytes == ReadPool::read_bytes) fold_memory_.push_back(std::move(memory));
-  memory.reset();
-  if (pending_folds_ == 0) fold_memory_.clear();
-  const auto file = fold.file;
-  counters_.bytes_read += file->bytes_read();
-  const bool is_read = fold.error == 0;
-  if (!file->is_removed()) {
-    file->state = FollowedFile::State::idle;
-    if (!is_read && !is_missing(fold.error)) problems_.set(file->path(), fold.error);
-  }
-  file->check_pending = false;
-  const auto then = std::move(fold.then);
-  start_folds();
-  // While the change time is this one, the file contains what was read.
-  if (is_read && !fold.reset_reason && fold.bytes > 0) file->stat = fold.opened;
-  if (then) then(is_read && !file->is_removed());
-  if (!file->is_removed() && is_read) {
-    if (fold.reset_reason) reset(*file, file->stat, fold.reset_reason);
-    check_soon(*file);
-  }
-  end_batch_soon();
 }
 
 }  // namespace earshot::tail

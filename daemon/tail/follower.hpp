@@ -1,5 +1,6 @@
 // Checks followed files for changes, reads new bytes and delivers their events.
 #pragma once
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +26,9 @@ class Follower {
   static constexpr std::size_t checks_max = 256;      // per batch; the rest waits for the next one
   /// Read per batch from all files together, so that a busy file does not delay the others.
   static constexpr std::size_t batch_bytes = 64 << 10;
+  /// The same while other files grow beside one that grows by more than a batch.
+  static constexpr std::size_t shared_batch_bytes = 16 << 10;
+  static constexpr std::chrono::milliseconds shared_for{100};  // since another file grew
   /// Reads that wait for the disk, at a time, with one open file each; further files are checked again later.
   static constexpr std::size_t disk_reads_max = ReadPool::buffers_max;
   /// Requested by clients, at a time; the others wait, and their files are followed meanwhile.
@@ -70,6 +74,9 @@ class Follower {
 
   void post_batch();
   void run_batch();
+  void check_queued(std::deque<std::shared_ptr<FollowedFile>>& queue, std::size_t checks);
+  void flush();
+  void continue_soon(FollowedFile& file);
   void start_verifications();
   void check(FollowedFile& file);
   bool read_first(FollowedFile& file);
@@ -90,6 +97,7 @@ class Follower {
   void remove_irregular(FollowedFile& file);
   void retry_after_error(FollowedFile& file, int error);
   void mark_current(FollowedFile& file);
+  static bool is_missing(int error) { return error == ENOENT || error == ENOTDIR; }
   static std::size_t next_read_bytes(const FollowedFile& file, std::uint64_t size, std::size_t bytes_max);
   int open(FollowedFile& file);
   bool close_least_recent();
@@ -112,6 +120,8 @@ class Follower {
   Workspace workspace_;
   ReadPool::Buffer buffer_;
   std::deque<std::shared_ptr<FollowedFile>> queue_;
+  std::deque<std::shared_ptr<FollowedFile>> backlog_;  // files with more to read: checked after the others
+  Clock::time_point shared_until_;
   std::vector<std::shared_ptr<FollowedFile>> unexamined_;  // of this batch
   std::deque<std::weak_ptr<FollowedFile>> verify_queue_;
   std::vector<std::shared_ptr<FollowedFile>> verifying_;  // requested, not done
@@ -119,9 +129,9 @@ class Follower {
   std::deque<std::weak_ptr<FollowedFile>> disk_queue_;    // files that wait for one of disk_reads_max
   std::vector<std::shared_ptr<FollowedFile>> open_;       // files with a descriptor
   std::size_t open_max_;
-  std::size_t batch_read_ = 0;                                      // bytes of this batch
+  std::size_t batch_max_ = batch_bytes, batch_read_ = 0;            // bytes of this batch
   std::multimap<std::uint64_t, std::shared_ptr<Fold>> fold_queue_;  // waiting, by bytes: the largest is next
-  std::vector<std::unique_ptr<FoldMemory>> fold_memory_;            // of folds that have ended
+  std::vector<std::shared_ptr<FoldMemory>> fold_memory_;            // of folds that have ended
   std::size_t pending_folds_ = 0;                                   // waiting and active
   std::size_t active_folds_ = 0;  // at most Options::folds_max, with one open file each
   bool batch_scheduled_ = false, is_held_ = false, close_scheduled_ = false, stopped_ = false;

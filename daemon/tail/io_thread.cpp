@@ -1,6 +1,19 @@
 #include "tail/io_thread.hpp"
 
+#include "base/system.hpp"
+
 namespace earshot::tail {
+
+long read_fully(int fd, char* buffer, std::size_t bytes, std::uint64_t offset) {
+  std::size_t filled = 0;
+  while (filled < bytes) {
+    const long got = read_at(fd, buffer + filled, bytes - filled, offset + filled);
+    if (got < 0) return got;
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  return static_cast<long>(filled);
+}
 
 ReadPool::Buffer ReadPool::make_buffer() {
   return std::make_unique<char[]>(overlap_bytes + read_bytes + feed_padding);

@@ -55,6 +55,9 @@ class IoThread {
   std::shared_ptr<char> alive_;
 };
 
+/// read_at() that returns fewer bytes only at the end of the file.
+long read_fully(int fd, char* buffer, std::size_t bytes, std::uint64_t offset);
+
 /// Reads on the disk thread into a fixed number of buffers; requests beyond that wait.
 class ReadPool {
  public:

@@ -81,6 +81,8 @@ struct RecordingObserver final : tail::StreamObserver {
   };
   std::map<std::string, Received> streams;
   std::vector<std::string> compacting;
+  std::vector<std::string> order;      // the stream of each event
+  std::function<void()> when_flushed;  // called once
   int batches = 0, events = 0;
 
   void on_added(const tail::Stream& stream) override {
@@ -96,6 +98,7 @@ struct RecordingObserver final : tail::StreamObserver {
     Received& received = streams[stream.name()];
     CHECK(received.present);
     ++events;
+    order.push_back(stream.name());
     append_event(received.events.emplace_back(), event, {});
   }
   void on_changed(const tail::Stream& stream) override { note(streams[stream.name()], stream); }
@@ -110,6 +113,9 @@ struct RecordingObserver final : tail::StreamObserver {
     received.present = false;
   }
   void on_compacting(std::string_view session) override { compacting.emplace_back(session); }
+  void on_flush() override {
+    if (when_flushed) std::exchange(when_flushed, nullptr)();
+  }
   void on_batch_end() override { ++batches; }
 
   static void note(Received& received, const tail::Stream& stream) {

@@ -1,0 +1,169 @@
+// Folding: a followed file is read and fed on a thread of `folds_`, in slices.
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <utility>
+
+#include "tail/follower.hpp"
+
+namespace earshot::tail {
+
+// Some file systems record times in units of two seconds (FAT).
+constexpr std::int64_t time_granularity_ns = 2'000'000'000;
+
+/// Reused, since a session's records need the same memory; freed when no fold is left. That of a large file,
+/// whose records are parsed by two threads, is freed with its fold.
+struct Follower::FoldMemory {
+  static constexpr std::uint64_t large_file_bytes = 32 << 20;
+  static constexpr std::size_t large_read_bytes = 8 << 20;
+
+  explicit FoldMemory(std::size_t bytes)
+      : read_bytes(bytes),
+        buffer(std::make_unique_for_overwrite<char[]>(ReadPool::overlap_bytes + bytes + feed_padding)) {}
+
+  const std::size_t read_bytes;
+  Workspace workspace;
+  ReadPool::Buffer buffer;
+};
+
+struct Follower::Fold {
+  static constexpr std::size_t slice_bytes = 8 << 20;  // between slices the thread can do other work
+
+  std::shared_ptr<FollowedFile> file;
+  std::uint64_t bytes = 0;  // to fold
+  std::function<void(bool)> then;
+  std::shared_ptr<FoldMemory> memory;
+
+  // Used by the thread of `folds_`, until a slice is handed over.
+  Fd fd;
+  FileStat opened;  // before its first byte was read
+  int error = 0;    // of errno
+  /// Set if the file is not the one whose first `bytes` bytes were known: the reason of the reset that
+  /// follows. Clients that resume count on those bytes (Stream::published_bytes).
+  const char* reset_reason = nullptr;
+
+  /// True if the fold is complete; then the file is closed, since the result may wait.
+  bool read_slice() {
+    const bool is_complete = feed_slice();
+    if (is_complete) fd.reset();
+    return is_complete;
+  }
+
+ private:
+  bool feed_slice() {
+    if (!fd && !open()) return true;
+    NullSink no_delivery;
+    const std::uint64_t end = std::min(bytes, file->bytes_read() + slice_bytes);
+    while (file->bytes_read() < end) {
+      const std::size_t overlap = file->overlap_bytes();
+      const std::size_t wanted = next_read_bytes(*file, bytes, memory->read_bytes);
+      const long got = read_fully(fd.get(), memory->buffer.get(), wanted, file->bytes_read() - overlap);
+      if (got < 0) {
+        error = static_cast<int>(-got);
+        return true;
+      }
+      const std::span<const char> all(memory->buffer.get(), static_cast<std::size_t>(got));
+      if (all.size() > overlap) {
+        if (!file->matches_overlap(all.first(overlap))) {
+          reset_reason = "rewritten";
+          return true;
+        }
+        file->feed(all, overlap, memory->workspace, no_delivery);
+      }
+      if (all.size() < wanted) {
+        reset_reason = "truncated";
+        return true;
+      }
+    }
+    return file->bytes_read() >= bytes;
+  }
+
+  bool open() {
+    fd = open_for_reading(file->path());
+    if (!fd) {
+      error = errno;
+      return false;
+    }
+    opened = stat_file(fd.get());
+    if (!opened.is_regular()) error = opened.error ? opened.error : EINVAL;  // directories can be opened too
+    // A later change in the same tick of the file system's clock would have the same change time.
+    if (opened.changed_ns > wall_now().count() - time_granularity_ns) opened.changed_ns = 0;
+    return error == 0;
+  }
+};
+
+Follower::~Follower() = default;
+
+void Follower::fold(FollowedFile& file, std::uint64_t bytes, std::function<void(bool)> then) {
+  ++pending_folds_;
+  file.state = FollowedFile::State::folding;
+  auto fold = std::make_shared<Fold>();
+  fold->file = file.shared_from_this();
+  fold->bytes = bytes;
+  fold->then = std::move(then);
+  fold_queue_.emplace(bytes, std::move(fold));
+  start_folds();
+}
+
+void Follower::start_folds() {
+  while (active_folds_ < options_.folds_max && !fold_queue_.empty()) {
+    ++active_folds_;
+    const auto largest = std::prev(fold_queue_.end());
+    auto fold = std::move(largest->second);
+    fold_queue_.erase(largest);
+    if (fold->bytes == 0) {  // nothing to read; completes from the loop like the others
+      disk_.soon([this, fold] { finish_fold(*fold); });
+      continue;
+    }
+    if (fold->bytes >= FoldMemory::large_file_bytes && options_.folds_max > 1) {
+      fold->memory = std::make_shared<FoldMemory>(FoldMemory::large_read_bytes);
+      // A relayed record is valid only until the next one is read.
+      if (!fold->file->reads_relayed())
+        fold->memory->workspace.parse_ahead(
+            [executor = folds_.executor()](auto task) { boost::asio::post(executor, std::move(task)); });
+    } else if (fold_memory_.empty()) {
+      fold->memory = std::make_shared<FoldMemory>(ReadPool::read_bytes);
+    } else {
+      fold->memory = std::move(fold_memory_.back());
+      fold_memory_.pop_back();
+    }
+    continue_fold(std::move(fold));
+  }
+}
+
+void Follower::continue_fold(std::shared_ptr<Fold> fold) {
+  auto work = [fold] { return fold->read_slice(); };
+  folds_.run(std::move(work), [this, fold](bool is_complete) {
+    if (is_complete || fold->file->is_removed()) return finish_fold(*fold);
+    continue_fold(fold);
+  });
+}
+
+void Follower::finish_fold(Fold& fold) {
+  --pending_folds_;
+  --active_folds_;
+  auto memory = std::move(fold.memory);
+  if (memory && memory->read_bytes == ReadPool::read_bytes) fold_memory_.push_back(std::move(memory));
+  memory.reset();
+  if (pending_folds_ == 0) fold_memory_.clear();
+  const auto file = fold.file;
+  counters_.bytes_read += file->bytes_read();
+  const bool is_read = fold.error == 0;
+  if (!file->is_removed()) {
+    file->state = FollowedFile::State::idle;
+    if (!is_read && !is_missing(fold.error)) problems_.set(file->path(), fold.error);
+  }
+  file->check_pending = false;
+  const auto then = std::move(fold.then);
+  start_folds();
+  // While the change time is this one, the file contains what was read.
+  if (is_read && !fold.reset_reason && fold.bytes > 0) file->stat = fold.opened;
+  if (then) then(is_read && !file->is_removed());
+  if (!file->is_removed() && is_read) {
+    if (fold.reset_reason) reset(*file, file->stat, fold.reset_reason);
+    check_soon(*file);
+  }
+  end_batch_soon();
+}
+
+}  // namespace earshot::tail
