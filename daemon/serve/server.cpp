@@ -91,7 +91,7 @@ void Server::set_browsers(Browsers browsers) {
 
 void Server::touch(Session& session, bool transcript_changed) {
   is_flushed_ = false;
-  session.changed_now(context_.logs.head());
+  context_.sessions.note_change(session, context_.logs.head());
   session.summary_due |= transcript_changed;
   if (std::exchange(session.pending, true)) return;
   pending_.push_back(session.id);

@@ -42,6 +42,7 @@ struct Writer {
     member("on_lag", asked.catch_up ? "catch_up" : "snapshot");
     flag("snapshot", asked.snapshot);
     flag("all", asked.all);
+    if (asked.page > 0) out += ",\"page\":" + std::to_string(asked.page);
     member("new_streams", asked.from_beginning ? "beginning" : "snapshot");
     if (asked.since_ms) member("since", format_time(*asked.since_ms));
     out += R"(,"filter":{)";
@@ -51,6 +52,9 @@ struct Writer {
     if (asked.after) append_list(out += ',', "after", *asked.after);
   }
   void operator()(const Unsubscribe& asked) { out = R"({"type":"unsubscribe")", member("id", asked.id); }
+  void operator()(const NextPage& asked) {
+    out = R"({"type":"next_page")", member("id", asked.id), member("next", asked.next);
+  }
   void operator()(const Read& read) {
     out = R"({"type":"read")";
     member("id", read.id), member("stream", read.stream), member("cursor", to_string(read.cursor));

@@ -183,6 +183,27 @@ class Users(TeamCase):
     def test_pages_of_sessions_do_not_reveal_other_projects(self):
         self.pages(hosts=["*"], projects=["/home/ada/*"])
 
+    def test_pages_of_a_snapshot_and_their_figures_do_not_reveal_other_hosts(self):
+        hub, of_ada, of_bob = self.team(), self.host("ada", self.nats), self.host("bob", self.nats)
+        for name in ("1", "2", "3"):
+            Session(of_ada.root, "/home/ada/api", name).turn("hers")
+            Session(of_bob.root, "/srv/vault", name).turn("secret")
+        self.assert_hub_complete(hub)
+        expected = {TOKEN: ["1@ada", "2@ada", "3@ada"], None: [f"{name}@{host}" for name in "123" for host in ("ada", "bob")]}
+        for token, sessions in expected.items():
+            client = hub.client(token=token)
+            client.subscribe(id="p", deliver="state", page=1, wait=False)
+            for number in range(len(sessions)):
+                client.wait(lambda: len(client.all(type="page")) == number + 1, "a page")
+                page = client.all(type="page")[-1]
+                self.assertEqual(page["rest"]["sessions"], len(sessions) - number - 1)
+                if "next" in page:
+                    client.send(type="next_page", id="p", next=page["next"])
+            client.wait_frame(type="ready", id="p")
+            self.assertEqual(sorted({frame["session"] for frame in client.all(type="session")}), sorted(sessions))
+            if token:
+                self.assert_not_sent(client, "bob", "secret")
+
     def test_a_page_with_only_sessions_of_other_hosts_is_empty(self):
         hub, stream, end = self.hub_with_bob()
         self.assertEqual(self.connection(hub).request("GET /v1/sessions?all=true", TOKEN), (200, '{"sessions":[]}\n'))

@@ -215,7 +215,7 @@ bool Subscriber::is_due_after_lag(const Session& session) const {
 /// Finds the sessions to send after `lagged`. False: the scan is not complete.
 bool Subscriber::find_changed() {
   if (changed_) return changed_->is_complete;
-  if (!starting_.empty() && starting_.front().found) return false;  // one scan at a time
+  if (is_scanning()) return false;
   changed_ = Found{};
   // Those in the queue are dropped.
   shed_ |= std::any_of(queue_.begin(), queue_.end(),

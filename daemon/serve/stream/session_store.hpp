@@ -90,6 +90,7 @@ struct Session {
   bool usage_grew = false;                      // since then
 
   Position changed = 0;                             // head of the log at the last change
+  std::uint64_t change = 0;                         // number of the last change, see SessionStore::changes()
   bool pending = false;                             // reported at the end of the pump
   bool summary_due = false;                         // then also to the status tracker
   bool is_throttled = false;                        // its state is sent after `limits.state`
@@ -152,6 +153,13 @@ class SessionStore {
 
   /// Returns the session, possibly without members, or null for an unknown stream.
   Session* remove_stream(const tail::Stream& stream, Position log_head);
+  /// The session has changed; `log_head` is the position of the next frame.
+  void note_change(Session& session, Position log_head) {
+    session.changed_now(log_head);
+    session.change = ++changes_;
+  }
+  /// Changes of all sessions so far. Unlike positions of the log no two are equal.
+  std::uint64_t changes() const { return changes_; }
   /// Updates the keys of filters from the transcripts.
   void refresh(Session& session);
   /// Removes sessions without members and process that no frame in the log refers to. Returns the number of
@@ -202,6 +210,7 @@ class SessionStore {
   };
 
   std::uint32_t next_id_ = 1, next_stream_ = 1;
+  std::uint64_t changes_ = 0;
   std::unordered_map<std::uint32_t, std::unique_ptr<Session>> by_id_;
   std::map<std::string, Session*, std::less<>> by_name_;
   std::unordered_map<const tail::Stream*, Known> by_stream_;

@@ -38,6 +38,7 @@ void Subscriber::close() {
   answer_bytes_ = snapshot_bytes_ = starting_bytes_ = 0;
   missed_.reset();
   changed_.reset();
+  page_.reset();
   on_more = nullptr;
   subscriptions_changed();
 }
@@ -175,8 +176,10 @@ bool Subscriber::is_full() const {
 
 /// Starts waiting subscriptions, in order.
 void Subscriber::start_next() {
-  if (starting_.empty() || starting_.front().found || changed_ || is_full()) return;
+  if (is_scanning() || is_full()) return;
+  if (starting_.empty()) return start_page();
   Starting& next = starting_.front();
+  if (next.asked.page > 0) return start_pages();
   next.found = Found{};
   const auto& asked = next.asked;
   const auto done = [this] {
@@ -196,17 +199,23 @@ void Subscriber::start_next() {
 }
 
 /// The subscription receives events from the current head on.
-void Subscriber::finish_start() {
-  Starting starting = std::move(starting_.front());
-  starting_.pop_front();
-  starting_bytes_ -= starting.bytes;
+Subscriber::Subscription& Subscriber::add_subscription(Subscription added) {
   const Mask taken = mask_where([](const Subscription&) { return true; });
-  Subscription& subscription = subscriptions_.emplace_back(std::move(starting.subscription));
+  Subscription& subscription = subscriptions_.emplace_back(std::move(added));
   subscription.bit = ~taken & (taken + 1);  // the lowest free one
   subscription.since = log().head();
   if (!subscription.state) audience_log().add_start(subscription.since);
   if (subscription.from_beginning) ++context_.from_beginning_subscriptions;
   subscriptions_changed();
+  return subscription;
+}
+
+/// Queues what the first waiting subscription begins with; its sessions were found.
+void Subscriber::finish_start() {
+  Starting starting = std::move(starting_.front());
+  starting_.pop_front();
+  starting_bytes_ -= starting.bytes;
+  Subscription& subscription = add_subscription(std::move(starting.subscription));
 
   const auto sessions = sessions_of(
       *starting.found, [&](const Session& session) { return is_in_snapshot(subscription, session); });
@@ -239,6 +248,10 @@ void Subscriber::unsubscribe(std::string_view id) {
     restore_resumes();
     if (changed_ && context_.scans) context_.scans->cancel(this);
     changed_.reset();
+    if (page_ && page_->owner == bit) {
+      if (!page_->is_complete && context_.scans) context_.scans->cancel(this);
+      page_.reset();
+    }
   } else {
     return push_answer(error_frame(id, "bad_message", "there is no subscription with this `id`"));
   }
@@ -484,7 +497,7 @@ void Subscriber::gather(Batch& batch) {
       continue;
     }
     const std::size_t taken = queue_.size();
-    if (!add_states()) break;
+    if (!add_page() && !add_states()) break;
     next = std::next(queue_.begin(), static_cast<std::ptrdiff_t>(taken));
   }
   if (batch.empty()) position_ = batch.scanned;
@@ -519,7 +532,9 @@ std::span<const char> Subscriber::sent(const Batch& batch, std::size_t bytes) {
     if (is_partial) return cut.rest;
   }
   if (all) position_ = std::max(position_, batch.scanned);
-  if (!starting_.empty()) wake();  // the queue may have room
+  const bool awaits_page =
+      mask_where([](const Subscription& each) { return each.pages && each.pages->is_requested; }) != 0;
+  if (!starting_.empty() || awaits_page) wake();  // the queue may have room
   return {};
 }
 

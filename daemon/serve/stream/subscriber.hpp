@@ -22,6 +22,7 @@
 #include "serve/server_context.hpp"
 #include "serve/stream/catch_up.hpp"
 #include "serve/stream/records.hpp"
+#include "serve/stream/session_pages.hpp"
 #include "serve/stream/subscription.hpp"
 
 namespace earshot::serve {
@@ -117,6 +118,8 @@ class Subscriber final : private EvictionListener {
   /// current one, unless the sessions are matched in several slices (SessionScans) or the queue is full.
   void subscribe(message::Subscribe asked);
   void unsubscribe(std::string_view id);
+  /// Queues the next page of a subscription's snapshot, or an `error`.
+  void next_page(const message::NextPage& asked);
   void read(const message::Read& asked);
   /// Ends all subscriptions; shared state is not accessed afterwards.
   void close();
@@ -163,6 +166,16 @@ class Subscriber final : private EvictionListener {
   static constexpr std::size_t snapshot_bytes_max = 4 << 20;
   static constexpr std::size_t resume_streams_max = 4096;
 
+  /// A snapshot that is sent by page. Sessions that changed since it began are sent at once, like all
+  /// changes; the order of the others is fixed. So the last key says which were sent, and no list of them is
+  /// kept.
+  struct Pages {
+    std::size_t size = 0;
+    std::uint64_t changes = 0;    // SessionStore::changes() when it began
+    std::optional<PageKey> last;  // of the last page
+    std::string next;             // the continuation; empty: none is valid now
+    bool is_requested = false;
+  };
   struct Subscription {
     std::string id;
     Filter filter;
@@ -172,6 +185,7 @@ class Subscriber final : private EvictionListener {
     Position since = 0;           // earlier frames are covered by its snapshot
     Mask bit = 0;
     std::unordered_set<std::uint32_t> known_streams = {};  // for from_beginning: they were mentioned before
+    std::optional<Pages> pages = {};                       // absent: the snapshot is sent at once
   };
   /// Sessions that were found by a scan.
   struct Found {
@@ -185,6 +199,13 @@ class Subscriber final : private EvictionListener {
     message::Subscribe asked;
     std::size_t bytes = 0;  // of the request
     std::optional<Found> found = {};
+  };
+  /// A page that is being found or sent; one at a time.
+  struct Page {
+    Mask owner = 0;
+    PageSelection selection;
+    bool is_complete = false;          // all sessions were visited
+    std::vector<std::uint32_t> ids{};  // to be sent, the first at the end
   };
   /// reset: followed by its session's frame; snapshot: a `session` frame, shared with other connections.
   enum class Kind { answer, reset, snapshot, resume };
@@ -233,8 +254,13 @@ class Subscriber final : private EvictionListener {
   void scan(Found& found, SessionScans::Visit visit, std::function<void()> done);
   std::vector<Session*> sessions_of(const Found& found, const std::function<bool(const Session&)>& wanted);
   void start_next();
+  Subscription& add_subscription(Subscription added);
   void finish_start();
   bool is_full() const;
+  /// One scan at a time.
+  bool is_scanning() const {
+    return changed_ || (page_ && !page_->is_complete) || (!starting_.empty() && starting_.front().found);
+  }
   bool may_see(const Session* session) const;
   bool may_see(const tail::Stream* stream) const;
   Mask filter_mask(std::uint32_t session);
@@ -256,6 +282,14 @@ class Subscriber final : private EvictionListener {
   void add_log(Batch& batch, Position until);
   /// `next`: in queue_.
   bool add_queued(Batch& batch, std::list<Queued>::iterator& next);
+
+  // pages.cpp: snapshots by page
+  void start_pages();
+  void start_page();
+  void page_found();
+  bool add_page();
+  void finish_page();
+  Subscription* find_subscription(Mask bit);
 
   // resume.cpp: events from files
   std::unique_ptr<Resume> make_resume(Subscription& subscription, const message::Subscribe& asked,
@@ -292,6 +326,7 @@ class Subscriber final : private EvictionListener {
   std::list<Starting> starting_;
   std::size_t starting_bytes_ = 0;
   std::set<std::uint32_t> states_due_;
+  std::unique_ptr<Page> page_;
   std::array<Mask, frame_types> types_{};
   std::unique_ptr<std::array<CachedMask, cached_masks>> cached_masks_;
   Frame partial_;  // the frame that the last sent() cut

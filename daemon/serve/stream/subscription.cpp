@@ -142,6 +142,15 @@ Message read_subscribe(const dom::object& object, std::string_view id) {
   if (!error.empty()) return bad_message(id, std::move(error));
   if (subscribe.state && (subscribe.after || subscribe.since_ms || subscribe.from_beginning))
     return bad_message(id, "`after`, `since` and `new_streams` require `deliver` `events`");
+  if (object.at_key("page").error() == simdjson::SUCCESS) {
+    std::uint64_t page = 0;
+    read(object, "page", page, error);
+    if (!error.empty() || page == 0 || page > Subscribe::page_max)
+      return bad_message(id, "`page` is a number from 1 to " + std::to_string(Subscribe::page_max));
+    if (!subscribe.state || !subscribe.snapshot)
+      return bad_message(id, "`page` requires `deliver` `state` and `snapshot`");
+    subscribe.page = static_cast<std::size_t>(page);
+  }
   dom::object filter;
   if (read(object, "filter", filter, error)) error = read_filter(filter, subscribe.filter);
   if (!error.empty()) return Invalid{std::string(id), "bad_filter", std::move(error)};
@@ -149,6 +158,14 @@ Message read_subscribe(const dom::object& object, std::string_view id) {
 }
 
 Message read_unsubscribe(const dom::object&, std::string_view id) { return Unsubscribe{std::string(id)}; }
+
+Message read_next_page(const dom::object& object, std::string_view id) {
+  std::string_view next;
+  std::string error;
+  if (!read(object, "next", next, error))
+    return bad_message(id, error.empty() ? "`next_page` requires `next`" : std::move(error));
+  return NextPage{std::string(id), std::string(next)};
+}
 
 Message read_read(const dom::object& object, std::string_view id) {
   std::string_view stream, cursor;
@@ -169,6 +186,7 @@ constexpr Rule rules[] = {
     {"hello", false, read_hello},
     {"subscribe", true, read_subscribe},
     {"unsubscribe", true, read_unsubscribe},
+    {"next_page", true, read_next_page},
     {"read", true, read_read},
 };
 

@@ -80,10 +80,12 @@ struct Hello {
   bool meta = false;              // requests the meta view
 };
 struct Subscribe {
+  static constexpr std::size_t page_max = 1000;  // sessions; more: error `bad_message`
   std::string id;
   Filter filter;
   bool state = false;  // `deliver`: `state`
   bool snapshot = true;
+  std::size_t page = 0;                           // sessions in a page of the snapshot; 0: all at once
   bool all = false;                               // include sessions that are not live
   bool catch_up = false;                          // `on_lag`: send missed events from the files
   bool from_beginning = false;                    // `new_streams`: `beginning`
@@ -92,6 +94,10 @@ struct Subscribe {
 };
 struct Unsubscribe {
   std::string id;
+};
+/// Requests the next page of a subscription's snapshot.
+struct NextPage {
+  std::string id, next;
 };
 struct Read {
   std::string id, stream;
@@ -102,7 +108,7 @@ struct Invalid {
   std::string id;  // empty: absent or unreadable
   std::string code, text;
 };
-using Message = std::variant<Hello, Subscribe, Unsubscribe, Read, Invalid>;
+using Message = std::variant<Hello, Subscribe, Unsubscribe, NextPage, Read, Invalid>;
 
 /// Never throws: any text is a message or Invalid.
 Message parse(std::string_view text);

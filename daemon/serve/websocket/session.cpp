@@ -134,6 +134,7 @@ bool WebSocketSession::handle(std::string_view text) {
       session.subscribe(std::move(subscribe));
     }
     void operator()(message::Unsubscribe& unsubscribe) { session.subscriber_.unsubscribe(unsubscribe.id); }
+    void operator()(message::NextPage& next) { session.subscriber_.next_page(next); }
     void operator()(message::Read& read) { session.read(std::move(read)); }
     void operator()(message::Invalid& bad) { refuse(bad.id, bad.code, bad.text); }
   };
