@@ -130,6 +130,40 @@ export type SessionFrame = {
   truncated?: Truncated;
 };
 
+/** A page of a subscription's snapshot is complete. */
+export type Page = {
+  type: "page";
+  id: Id;
+  /** the sessions of the snapshot that were not sent yet, as of this frame */
+  rest: {
+    sessions: Count;
+    /** of them, those with the state `waiting` */
+    waiting: Count;
+    working: Count;
+    unseen: Count;
+    /** what they used today, in the time zone of the daemon or hub; absent: nothing */
+    day?: {
+      since: Time;
+      until: Time;
+      /** that used something */
+      sessions: number;
+      input: Count;
+      output: Count;
+      cache_read: Count;
+      cache_write: Count;
+      /** of those with a known cost */
+      cost_usd?: number;
+      cost_source?: "recorded" | "estimated" | "mixed" | (string & {});
+      /** sessions without a known cost */
+      without_cost?: number;
+      /** sessions of which a part may be of an earlier day */
+      partial?: number;
+    };
+  };
+  /** opaque: for `next_page`; absent: this was the last page, `ready` follows */
+  next?: string;
+};
+
 /** The snapshot is complete. Missed events, if requested, and live events follow. */
 export type Ready = { type: "ready"; id: Id };
 
@@ -204,7 +238,7 @@ export type ErrorFrame = {
   type: "error";
   /** of the request; absent if it had none */
   id?: Id;
-  code: "bad_message" | "bad_filter" | "bad_cursor" | "limit" | "not_allowed" | "not_found" | "busy" | "host_offline" | (string & {});
+  code: "bad_message" | "bad_filter" | "bad_cursor" | "bad_page" | "limit" | "not_allowed" | "not_found" | "busy" | "host_offline" | (string & {});
   /** for humans */
   message: string;
   /** true: the same request may succeed later */
@@ -244,6 +278,8 @@ export type Subscribe = {
   };
   deliver?: "events" | "state";
   snapshot?: boolean;
+  /** with `deliver` `state`: the most `session` frames that are sent at once; `next_page` requests more */
+  page?: number;
   /** also `session` frames of sessions that are not live */
   all?: boolean;
   /** what the client receives when it falls behind: `lagged` and new `session` frames, or the missed events, from the files */
@@ -259,11 +295,19 @@ export type Subscribe = {
 /** Ends a subscription. */
 export type Unsubscribe = { type: "unsubscribe"; id: Id };
 
+/** Requests the next page of a subscription's snapshot. */
+export type NextPage = {
+  type: "next_page";
+  id: Id;
+  /** of the subscription's last `page` frame; valid once */
+  next: string;
+};
+
 /** Requests the complete record behind a cursor. */
 export type Read = { type: "read"; id: Id; stream: Stream; cursor: Cursor };
 
 /** A frame from the daemon. Ignore types that are not listed: a newer daemon may send them. */
-export type Frame = EarshotEvent | Welcome | SessionFrame | Ready | StatusFrame | Lagged | Heartbeat | Unsubscribed | Reset | StreamRemoved | Bookmark | RecordFrame | ErrorFrame;
+export type Frame = EarshotEvent | Welcome | SessionFrame | Page | Ready | StatusFrame | Lagged | Heartbeat | Unsubscribed | Reset | StreamRemoved | Bookmark | RecordFrame | ErrorFrame;
 
 /** A message to the daemon. */
-export type ClientMessage = Hello | Subscribe | Unsubscribe | Read;
+export type ClientMessage = Hello | Subscribe | Unsubscribe | NextPage | Read;

@@ -25,7 +25,8 @@ export interface StoreOptions {
   context_samples_max?: number;
 }
 
-export type StoreChange = { kind: "updated" | "removed"; session: SessionState } | { kind: "snapshot" };
+/** `page`: a page of the snapshot is complete; `snapshot`: all of it. */
+export type StoreChange = { kind: "updated" | "removed"; session: SessionState } | { kind: "page" } | { kind: "snapshot" };
 
 export const sessionKey = (host: string, session: string) => `${host}\n${session}`;
 
@@ -45,6 +46,11 @@ export class SessionStore {
     return () => this.listeners.delete(listener);
   }
 
+  /** True if this connection has sent the session. Others are known from an earlier one, until the snapshot is complete. */
+  isSent(key: string): boolean {
+    return !this.snapshot || this.snapshot.has(key);
+  }
+
   /** Applies the next frame of one subscription. `replayed`: session frames already include the event, so it is only added to `events`. */
   apply(frame: Frame, replayed = false): void {
     if (isEvent(frame)) return this.applyEvent(frame, replayed);
@@ -54,6 +60,7 @@ export class SessionStore {
         this.restarted.clear();
         return;
       case "session": return this.applySession(frame, replayed);
+      case "page": return this.notify({ kind: "page" });
       case "ready": return this.completeSnapshot();
       case "status": {
         const state = this.sessions.get(sessionKey(frame.host, frame.session));

@@ -1,7 +1,7 @@
 // A subscription with its own connection, which reconnects and resumes. One connection each, because an event that matches two
 // subscriptions of a connection is sent once and does not name them, and because a slow consumer must not delay others.
 import { Backoff, type BackoffOptions } from "./backoff.js";
-import type { Cursor, ErrorFrame, Frame, JsonValue, Place, Stream, Subscribe, Welcome } from "./protocol.js";
+import type { Cursor, ErrorFrame, Frame, JsonValue, Page, Place, Stream, Subscribe, Welcome } from "./protocol.js";
 import { FrameQueue } from "./queue.js";
 import { RecordRequests } from "./record_requests.js";
 import { StreamResumer, type ResumeRequest } from "./resumer.js";
@@ -11,6 +11,8 @@ export interface SubscribeOptions {
   filter?: NonNullable<Subscribe["filter"]>;
   /** `state`: `session` frames only, at most four a second per session. Default `events`. */
   deliver?: "events" | "state";
+  /** With `deliver: "state"`: the sessions are sent by page, of at most this many (1–1,000). Only the first page is sent unasked: see `nextPage()`. */
+  page?: number;
   /** Include sessions that are not live. */
   all?: boolean;
   /** What the daemon sends after this client fell behind: new `session` frames, or the missed events from the transcripts. */
@@ -75,6 +77,8 @@ export class Subscription implements AsyncIterable<Frame> {
   private rejected_reason = "";
   private had_snapshot = false; // reconnects resume from here on
   private frame_is_replayed = false;
+  private last_page: Page | undefined; // of this connection
+  private awaits_page = false;
   private readonly received: StreamResumer;
   private readonly handled: StreamResumer; // behind `received` by what is in the queue
   private readonly requests = new WeakMap<Frame, ResumeRequest>(); // by the `welcome` frame that they answered
@@ -119,6 +123,29 @@ export class Subscription implements AsyncIterable<Frame> {
   /** Reads the whole record behind an event. The request survives reconnects; it rejects with `ReadError` if the daemon refuses it or on `close`. */
   read(stream: Stream, cursor: Cursor): Promise<JsonValue> {
     return this.records.request(stream, cursor);
+  }
+
+  /**
+   * What the sessions that were not sent yet add to figures of all, as of the last page. All 0: every session was sent. `undefined`: this
+   * connection has received no page, as with a daemon that does not send pages.
+   */
+  get rest(): Page["rest"] | undefined {
+    return this.last_page?.rest;
+  }
+
+  /** True while a page that was requested arrives: sessions of it are also in `rest`. */
+  get isPageArriving(): boolean {
+    return this.awaits_page;
+  }
+
+  /** Requests the next page. Returns false if there is none, or if one was requested already. */
+  nextPage(): boolean {
+    const next = this.last_page?.next;
+    if (next === undefined || !this.socket) return false;
+    this.last_page = { ...this.last_page!, next: undefined };
+    this.awaits_page = true;
+    this.send({ type: "next_page", id: subscription_id, next });
+    return true;
   }
 
   /** Connects now instead of after the delay, and after `unauthorized` and `failed`. */
@@ -204,6 +231,8 @@ export class Subscription implements AsyncIterable<Frame> {
 
   private forgetSocket(): void {
     this.socket = undefined;
+    this.last_page = undefined;
+    this.awaits_page = false;
     clearTimeout(this.silence_timer);
     this.records.disconnected();
   }
@@ -258,6 +287,8 @@ export class Subscription implements AsyncIterable<Frame> {
     else if (frame.type === "error" && (this.records.fail(frame) || this.handleError(frame))) return;
     this.frame_is_replayed = this.received.isReplayed(frame);
     this.received.handle(frame);
+    if (frame.type === "page") this.last_page = frame;
+    if (frame.type === "page" || frame.type === "ready") this.awaits_page = false;
     if (this.handlers.frame) {
       this.handlers.frame(frame);
       this.markHandled(frame);
@@ -270,7 +301,7 @@ export class Subscription implements AsyncIterable<Frame> {
       this.tries = 0;
       this.backoff.reset();
     }
-    if ((frame.type === "ready" || complete) && this.socket && !this.received.isReplaying) this.setState({ state: "live" });
+    if ((frame.type === "ready" || frame.type === "page" || complete) && this.socket && !this.received.isReplaying) this.setState({ state: "live" });
   }
 
   /** The consumer has finished with the frame, possibly long after it was received. */
@@ -282,7 +313,7 @@ export class Subscription implements AsyncIterable<Frame> {
   /** Returns true if the error ended the connection. */
   private handleError(frame: ErrorFrame): boolean {
     if (frame.code === "bad_cursor" || frame.id !== subscription_id) return false;
-    if (frame.retry) {
+    if (frame.retry || frame.code === "bad_page") { // a new connection gets a new snapshot
       this.disconnect();
       this.retryLater(0, frame.message);
     } else {
@@ -292,7 +323,7 @@ export class Subscription implements AsyncIterable<Frame> {
   }
 
   private subscribe(welcome: Welcome): void {
-    const { filter, deliver, all, on_lag, since, history } = this.options;
+    const { filter, deliver, page, all, on_lag, since, history } = this.options;
     this.rejected = undefined;
     this.socket?.limitFrames?.(welcome.limits.outbound_bytes);
     const resumes = deliver !== "state" && (this.had_snapshot || this.received.size > 0 || history || since !== undefined);
@@ -305,9 +336,10 @@ export class Subscription implements AsyncIterable<Frame> {
     }
     this.received.connected(request);
     this.send({
-      type: "subscribe", id: subscription_id, ...(filter && { filter }), ...(deliver && { deliver }), ...(all && { all }), ...(on_lag && { on_lag }),
+      type: "subscribe", id: subscription_id, ...(filter && { filter }), ...(deliver && { deliver }), ...(page !== undefined && { page }), ...(all && { all }), ...(on_lag && { on_lag }),
       ...(resumes && since !== undefined && { since: since instanceof Date ? since.toISOString() : since }), ...request,
     });
+    this.awaits_page = page !== undefined;
     this.records.connected();
   }
 

@@ -45,6 +45,24 @@ describe("with a daemon", { skip: no_daemon }, () => {
     await daemon.remove();
   });
 
+  test("sessions arrive by page, and each once", async () => {
+    const all = Array.from({ length: 5 }, () => new Transcript(daemon.root));
+    for (const transcript of all) {
+      transcript.append(transcript.prompt("go"));
+      await found(client, transcript);
+    }
+    const { store, subscription } = client.watch({ deliver: "state", page: 2 });
+    await until("the first page", () => subscription.rest);
+    assert.deepEqual([subscription.rest!.sessions, subscription.state.state], [3, "live"]);
+    const changed = all.find(({ session }) => ![...store.sessions.values()].some(({ frame }) => frame.session === session))!;
+    changed.append(changed.reply("done"));
+    await until("the session that changed", () => [...store.sessions.values()].some(({ frame }) => frame.session === changed.session && frame.turn.outcome === "completed"));
+    assert.ok(subscription.nextPage());
+    await until("the last page", () => subscription.rest?.sessions === 0);
+    assert.equal(store.sessions.size, 5);
+    assert.equal(subscription.nextPage(), false);
+  });
+
   test("frames arrive by callback and by iteration, and a record can be read whole", async () => {
     const transcript = new Transcript(daemon.root);
     transcript.append(transcript.prompt("first"));

@@ -115,6 +115,39 @@ test("history, since and deliver are passed on; state subscriptions never resume
   }
 });
 
+test("pages are requested one at a time, and a refused continuation leads to a new snapshot", async () => {
+  const rest = (sessions: number) => ({ sessions, waiting: 0, working: 1, unseen: 0 });
+  const { earshot, connection, store, subscription } = connect({ deliver: "state", page: 1 });
+  const changes: string[] = [];
+  store.onChange(({ kind }) => changes.push(kind));
+  const first = await connection(1);
+  first.receive(welcome);
+  assert.deepEqual(first.sent, [{ type: "subscribe", id: "a", deliver: "state", page: 1 }]);
+  assert.deepEqual([subscription.rest, subscription.isPageArriving, subscription.nextPage()], [undefined, true, false]);
+  first.receive(session(), { type: "page", id: "a", rest: rest(2), next: "n1" });
+  assert.deepEqual([subscription.state.state, subscription.rest?.sessions, subscription.isPageArriving], ["live", 2, false]);
+  assert.deepEqual(changes, ["updated", "page"]);
+  assert.deepEqual([store.isSent("h\ns"), store.isSent("h\nother")], [true, false]);
+  assert.deepEqual([subscription.nextPage(), subscription.nextPage(), subscription.isPageArriving], [true, false, true]);
+  assert.deepEqual(first.sent.slice(1), [{ type: "next_page", id: "a", next: "n1" }]);
+  first.receive({ ...session(), session: "t" } as Frame, { type: "page", id: "a", rest: rest(0) }, ready);
+  assert.deepEqual([subscription.rest?.sessions, subscription.isPageArriving, subscription.nextPage()], [0, false, false]);
+  assert.deepEqual(changes.slice(2), ["updated", "page", "snapshot"]);
+
+  first.drop(1006);
+  assert.equal(subscription.rest, undefined);
+  const second = await connection(2);
+  second.receive(welcome, session(), { type: "page", id: "a", rest: rest(1), next: "n2" });
+  assert.deepEqual([store.sessions.size, store.isSent("h\ns"), store.isSent("h\nt")], [2, true, false]); // known from before
+  assert.ok(subscription.nextPage());
+  second.receive({ type: "error", id: "a", code: "bad_page", message: "stale", retry: false });
+  assert.ok(second.closed);
+  const third = await connection(3);
+  third.receive(welcome, session(), { type: "page", id: "a", rest: rest(0) }, ready);
+  assert.deepEqual([...store.sessions.keys()], ["h\ns"]); // the other one is gone
+  earshot.close();
+});
+
 test("a connection without frames is closed and reopened; a heartbeat keeps it", async (t) => {
   const pass = controlTime(t);
   const { earshot, connections, states, frames } = connect({}, { silence_ms_max: 200 });
