@@ -2,7 +2,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { copiedText, copy } from "./actions.js";
 import { Cards } from "./Cards.js";
-import { connection, ready, sessions } from "./connection.js";
+import { connection, ready, rest, sessions } from "./connection.js";
 import { ConnectionHelp } from "./ConnectionStatus.js";
 import type { SessionState } from "../../sdk/src/index.js";
 import { cost, plural } from "./format.js";
@@ -23,7 +23,14 @@ const quiet_px = 56;
 const row_px = { wide: 48, narrow: 84 };
 const details_px = { wide: 76, narrow: 148 };
 
+/** Sessions that the daemon has not sent yet. */
+function Loading() {
+  const left = rest.value?.sessions ?? 0;
+  return left > 0 ? <p class="loading" role="status">{plural(left, "more session")} {left === 1 ? "is" : "are"} being loaded…</p> : null;
+}
+
 function Empty() {
+  if (rest.value) return <div class="empty"><Loading /></div>;
   if (sessions.value.length > 0) {
     return (
       <div class="empty">
@@ -142,7 +149,7 @@ export function Overview() {
             </VirtualList>
           </section>
         ) : null}
-        {matches.value === 0 ? <Empty /> : null}
+        {matches.value === 0 ? <Empty /> : <Loading />}
       </div>
       {copiedText.value ? <p class="copied-note" aria-hidden="true">{copiedText.value}</p> : null}
     </>

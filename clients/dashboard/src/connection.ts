@@ -1,6 +1,6 @@
 // Sign-in, and the overview's subscription. All data of the page arrives here or in session.ts.
 import { batch, computed, signal } from "@preact/signals";
-import { Earshot, SessionStore, type ConnectionState, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
+import { Earshot, SessionStore, type ConnectionState, type Page, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
 import { stale } from "./format.js";
 import { HttpError, fetchJson } from "./http.js";
 import { sanitizingSocket } from "./sanitize.js";
@@ -43,6 +43,13 @@ const store = new SessionStore({ events_max: 0, sessions_max });
 /** This browser was revoked: nothing of a session is shown. The page is not loaded again: another program may use the port. */
 export const isRevoked = computed(() => connection.value.state === "refused");
 
+/** What the sessions that were not sent yet add to the figures; `undefined`: all were sent. */
+export const rest = signal<Page["rest"] | undefined>(undefined);
+/** Sessions that `rest` counts have arrived, and it is not renewed yet: figures stay as they are. */
+export const pageArrives = signal(false);
+/** False: the daemon has not sent the session on this connection yet, so that `rest` counts it. */
+export const isSent = (key: string) => store.isSent(key);
+
 /** All sessions: a new array after each change. */
 export const sessions = computed<SessionState[]>(() => {
   void version.value;
@@ -77,15 +84,42 @@ export async function post(path: string, body: object): Promise<number> {
 }
 
 let has_snapshot = false;
-const { schedule } = throttle(() => batch(() => {
-  version.value++;
-  ready.value = has_snapshot; // together with the sessions, so that those already waiting are not announced
-}));
+const { schedule } = throttle(() => {
+  batch(() => {
+    version.value++;
+    ready.value = has_snapshot; // together with the sessions, so that those already waiting are not announced
+    pageArrives.value = subscription?.isPageArriving ?? false;
+    if (!pageArrives.value) rest.value = subscription?.rest?.sessions ? subscription.rest : undefined;
+  });
+  if (rest.value && !pageArrives.value) loadWhenIdle();
+});
 
 store.onChange((change) => {
-  has_snapshot ||= change.kind === "snapshot";
+  has_snapshot ||= change.kind === "page" || change.kind === "snapshot";
   schedule();
 });
+
+// The first page is shown at once. The others follow whenever the page has nothing to do, or as soon as the user scrolls or searches.
+const page_sessions = 500;
+const idle_ms_max = 500;
+const whenIdle = globalThis.requestIdleCallback ?? ((load: () => void) => setTimeout(load, idle_ms_max / 5));
+let awaits_idle = false;
+
+function loadNextPage() {
+  subscription?.nextPage();
+}
+
+function loadWhenIdle() {
+  if (awaits_idle) return;
+  awaits_idle = true;
+  whenIdle(() => {
+    awaits_idle = false;
+    loadNextPage();
+  }, { timeout: idle_ms_max });
+}
+
+addEventListener("scroll", loadNextPage, { passive: true });
+addEventListener("input", loadNextPage);
 
 export const setContextHistory = (key: string, tokens: Iterable<number>) => store.setContextHistory(key, tokens);
 
@@ -117,9 +151,13 @@ function problemOf(reason: string): SignInProblem {
 
 function subscribe() {
   if (subscription) return earshot.retry();
-  subscription = earshot.watch({ deliver: "state" }, store, {
+  let known = 0;
+  subscription = earshot.watch({ deliver: "state", page: page_sessions }, store, {
     frame: (frame) => {
       last_frame_ms = Date.now();
+      // A session of a later page has changed, or a new one began: the next page has the figures without it.
+      if (frame.type === "session" && store.sessions.size > known && !subscription?.isPageArriving) loadNextPage();
+      known = store.sessions.size;
       if (frame.type === "welcome") {
         resumeCommands.value = frame.resume ?? {};
         daemonHost.value = frame.host;

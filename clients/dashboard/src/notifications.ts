@@ -1,10 +1,10 @@
 // Announces sessions that start to wait: in the title, for screen readers and, if enabled, by a notification and a tone. The title also counts unseen ones.
 import { effect, signal } from "@preact/signals";
 import { isOffline, type SessionFrame } from "../../sdk/src/index.js";
-import { ready, sessions } from "./connection.js";
+import { ready, rest, sessions } from "./connection.js";
 import { go } from "./route.js";
 import { programMark } from "./format.js";
-import { isTeam, showsPrograms, titleOf, unseen, waiting } from "./rows.js";
+import { isTeam, needingYou, showsPrograms, titleOf, unseenOfAll, waiting } from "./rows.js";
 
 const preferences_key = "earshot preferences"; // in localStorage, once the user has changed a setting
 const notifications_max = 3; // at once
@@ -57,6 +57,7 @@ export const announcement = signal("");
 let announced: Map<string, string> | undefined;
 let announced_count: number | undefined;
 const spoken_max = 3; // sessions named at once
+let waits_were_left = false; // sessions that wait had not arrived yet: the next page contains them
 
 const mark = ({ program }: SessionFrame) => (program && showsPrograms.peek() ? `${programMark(program)} · ` : "");
 const headline = (frame: SessionFrame) => `${mark(frame)}${titleOf(frame)}${isTeam.peek() ? ` on ${frame.host}` : ""} needs you`;
@@ -65,7 +66,7 @@ const request = ({ status }: SessionFrame) => status.detail ?? status.reason ?? 
 const icon_count_max = 99;
 
 effect(() => {
-  const [needs_you, finished] = [waiting.value.length, unseen.value.length];
+  const [needs_you, finished] = [needingYou.value, unseenOfAll.value];
   const icon = document.querySelector<HTMLLinkElement>("link[rel=icon]");
   const href = needs_you > 0 ? `/icon.svg?count=${Math.min(needs_you, icon_count_max)}` : "/icon.svg";
   if (icon && icon.getAttribute("href") !== href) icon.setAttribute("href", href);
@@ -76,11 +77,13 @@ effect(() => {
   const all = waiting.value;
   if (!ready.value) return;
   const waits = new Map(all.map((session) => [`${session.key}\u0000${session.frame.status.reason}\u0000${session.frame.status.since}`, session]));
-  const fresh = announced ? [...waits].filter(([key]) => !announced!.has(key)).map(([, session]) => session) : [];
+  const is_first = !announced || waits_were_left;
+  waits_were_left = (rest.value?.waiting ?? 0) > 0;
+  const fresh = !is_first ? [...waits].filter(([key]) => !announced!.has(key)).map(([, session]) => session) : [];
   // A session of an offline host still waits: keep its wait, so that it is not announced again when the host returns.
   const offline = new Set(announced ? sessions.peek().filter((session) => isOffline(session.frame)).map((session) => session.key) : []);
   announced = new Map([...[...(announced ?? [])].filter(([, key]) => offline.has(key)), ...[...waits].map(([wait, session]) => [wait, session.key] as const)]);
-  const changed = announced_count !== undefined && announced_count !== all.length;
+  const changed = !is_first && announced_count !== all.length;
   announced_count = all.length;
   if (fresh.length === 0 && !changed) return;
   const spoken = fresh.slice(0, spoken_max).map(({ frame }) => `${headline(frame)}: ${request(frame)}`);

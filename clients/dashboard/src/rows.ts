@@ -1,8 +1,8 @@
 // What the overview shows: the waiting sessions, then groups of rows, then those that ended or went quiet. What the order depends on is kept for each session, so that
 // a change of one of thousands is cheap, and the list is only sorted again when it changed.
-import { computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, signal } from "@preact/signals";
 import { accountLimits, isOffline, usageOfDay, type AccountLimit, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
-import { daemonHost, sessions, visible } from "./connection.js";
+import { daemonHost, isSent, pageArrives, rest, sessions, visible } from "./connection.js";
 import { ms, now, programName, wallClock } from "./format.js";
 import { grouping, onlyHost, onlyProgram, onlyProject, onlyState, openHost, openSession, query, showsQuiet, sorting } from "./route.js";
 import { snoozeOf, snoozeVersion } from "./snooze.js";
@@ -132,16 +132,33 @@ const waits = computed(() => {
 export const waiting = computed(() => waits.value.all.filter(({ key }) => !waits.value.snoozed.has(key)));
 export const snoozed = computed(() => waits.value.all.filter(({ key, frame }) => waits.value.snoozed.has(key) && isChosen(frame)));
 
-export const counts = computed(() => {
+/** A figure of all sessions, also those that have not arrived. While a page of them arrives, the figure stays: it would count some twice. */
+function figure<T>(compute: () => T) {
+  let last: T | undefined;
+  return computed(() => {
+    const next = compute();
+    return (last = pageArrives.value && last !== undefined ? last : next);
+  });
+}
+
+/** The daemon's figures of the sessions that have not arrived: of all hosts and programs. */
+const uncounted = computed(() => (onlyHost.value || onlyProgram.value ? undefined : rest.value));
+const isCounted = (key: string) => !rest.value || isSent(key);
+
+export const counts = figure(() => {
   const counted = Object.fromEntries(phases.map((phase) => [phase, 0])) as Record<Phase, number>;
-  for (const { frame, phase } of classified.value.all) if (isChosen(frame)) counted[phase]++;
-  counted.waiting -= snoozed.value.length;
+  for (const { session, frame, phase } of classified.value.all) if (isChosen(frame) && isCounted(session.key)) counted[phase]++;
+  counted.waiting += (uncounted.value?.waiting ?? 0) - snoozed.value.length;
+  counted.working += uncounted.value?.working ?? 0;
   return counted;
 });
 
 /** Sessions with a turn that finished since the user last looked. */
 export const unseen = computed(() => classified.value.all.filter(({ frame }) => frame.unseen && !isOnScreen(frame)).map(({ session }) => session));
-export const unseenCount = computed(() => unseen.value.filter(({ frame }) => isChosen(frame)).length);
+export const unseenCount = figure(() => unseen.value.filter(({ key, frame }) => isChosen(frame) && isCounted(key)).length + (uncounted.value?.unseen ?? 0));
+/** Of all hosts and programs, without snoozed sessions: what the page's title and icon show. */
+export const needingYou = figure(() => waiting.value.filter(({ key }) => isCounted(key)).length + (rest.value?.waiting ?? 0));
+export const unseenOfAll = figure(() => unseen.value.filter(({ key }) => isCounted(key)).length + (rest.value?.unseen ?? 0));
 
 /** By phase, or `unseen`. */
 const hasState = ({ frame, phase }: Entry) => !onlyState.value || onlyState.value === phase || (onlyState.value === "unseen" && frame.unseen === true);
@@ -149,36 +166,54 @@ const hasState = ({ frame, phase }: Entry) => !onlyState.value || onlyState.valu
 const many = 1_000; // sessions; above it sums, hosts and limits are up to a second old
 const settle_ms = 1_000;
 const settled = signal<SessionState[]>([]);
+/** What was not counted by then, and which of the sessions were. */
+const settledRest = signal<{ rest: typeof rest.value; counted: SessionState[] }>({ rest: undefined, counted: [] });
 let settling = 0;
+
+function settle() {
+  const all = sessions.peek();
+  batch(() => {
+    settled.value = all;
+    if (!pageArrives.peek()) settledRest.value = { rest: rest.peek(), counted: rest.peek() ? all.filter(({ key }) => isSent(key)) : all };
+  });
+}
+
 effect(() => {
-  if (sessions.value.length <= many || settled.peek().length === 0) settled.value = sessions.value;
+  if (sessions.value.length <= many || settled.peek().length === 0 || rest.value !== settledRest.peek().rest) settle();
   else settling ||= window.setTimeout(() => {
     settling = 0;
-    settled.value = sessions.peek();
+    settle();
   }, settle_ms);
 });
 
 /** `partial`: sessions of which a part may be of an earlier day. `midnight`: when the day began, if that is not this browser's midnight. */
 export interface Today { sessions: number; cost_usd: number; is_estimated: boolean; without_cost: number; partial: number; midnight: number | undefined; tokens: number; output: number }
 
+type RestOfDay = NonNullable<NonNullable<typeof rest.value>["day"]>;
+
 /** What the sessions used since midnight, by the daemon's calendar. */
 export const today = computed<Today>(() => {
   const at = Math.max(minute.value * 60_000, now.peek());
   const own_midnight = new Date(at).setHours(0, 0, 0, 0);
   const sum: Today = { sessions: 0, cost_usd: 0, is_estimated: false, without_cost: 0, partial: 0, midnight: undefined, tokens: 0, output: 0 };
-  for (const { frame } of settled.value) {
-    const used = usageOfDay(frame, at);
-    if (!used || !isChosen(frame)) continue;
-    sum.sessions++;
+  const add = (used: NonNullable<SessionFrame["day"]> | RestOfDay, sessions: number, partial: number, without_cost: number) => {
+    sum.sessions += sessions;
     const midnight = ms(used.since)!;
     if (midnight !== own_midnight) sum.midnight = midnight;
-    if (used.partial) sum.partial++;
-    if (used.cost_usd === undefined) sum.without_cost++;
-    else sum.cost_usd += used.cost_usd;
+    sum.partial += partial;
+    sum.without_cost += without_cost;
+    sum.cost_usd += used.cost_usd ?? 0;
     sum.is_estimated ||= used.cost_usd !== undefined && used.cost_source !== "recorded";
     sum.tokens += used.input + used.output + used.cache_read + used.cache_write;
     sum.output += used.output;
+  };
+  const { counted, rest } = settledRest.value;
+  for (const { frame } of counted) {
+    const used = usageOfDay(frame, at);
+    if (used && isChosen(frame)) add(used, 1, Number(used.partial ?? false), Number(used.cost_usd === undefined));
   }
+  const others = uncounted.value && rest?.day && Date.parse(rest.day.since) <= at && at < Date.parse(rest.day.until) ? rest.day : undefined;
+  if (others) add(others, others.sessions, others.partial ?? 0, others.without_cost ?? 0);
   return sum;
 });
 
