@@ -21,6 +21,7 @@ addEventListener("resize", () => (narrow.value = innerWidth < 720));
 const group_px = 44;
 const quiet_px = 56;
 const row_px = { wide: 48, narrow: 84 };
+const animated_rows_max = 200; // above it the marks of working sessions do not pulse
 const details_px = { wide: 76, narrow: 148 };
 
 /** Sessions that the daemon has not sent yet. */
@@ -141,7 +142,7 @@ export function Overview() {
       <div id="sessions" class="overview">
         <Cards />
         {list.length > 0 ? (
-          <section class="list" aria-label="All other sessions">
+          <section class="list" data-many={list.length > animated_rows_max ? "" : undefined} aria-label="All other sessions">
             {list.some(({ kind }) => kind === "session") ? <ColumnNames /> : null}
             <VirtualList id="rows" label="Sessions" items={list} keyOf={(row: Row) => row.kind + row.key} height={heightOf} heights={[open, size]} reveal={(scroll) => (scrollToRow.current = scroll)}>
               {(row) => row.kind === "group" ? <Group row={row} /> : row.kind === "quiet" ? <Quiet count={row.count} open={row.open} />

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { accountLimits, isOffline, sessionKey, type SessionFrame } from "../../sdk/src/index.js";
 import { resumeCommand } from "./actions.js";
 import { ContextChart, CostChart, TimeChart } from "./Charts.js";
@@ -138,6 +138,10 @@ export function SessionPage(props: { session: string; host: string }) {
   const conversation = useRef<ConversationHandle | undefined>(undefined);
   const [whole, runWhole] = useWhole();
   useEffect(() => () => session.close(), []);
+  useLayoutEffect(() => { // an attribute: with `:has()` each change of the overview's rows would restyle the whole page
+    document.documentElement.dataset.view = "session";
+    return () => void delete document.documentElement.dataset.view;
+  }, []);
   void session.version.value;
   const frame = session.frame.value;
   const key = frame ? sessionKey(frame.host, frame.session) : "";
