@@ -2,12 +2,14 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { CopyButton } from "./CopyButton.js";
+import type { CodeSpan } from "./highlight.js";
 import { PlainText } from "./PlainText.js";
 
 const length_max = 20_000; // characters; longer code is not coloured
 
 type Highlight = typeof import("./highlight.js").highlight;
-const highlighter = signal<Highlight | undefined>(undefined);
+/** `undefined`: not loaded. */
+export const highlighter = signal<Highlight | undefined>(undefined);
 let loading: Promise<void> | undefined;
 
 /** Resolves when code is coloured, or cannot be. */
@@ -17,6 +19,9 @@ export function loadHighlighter(): Promise<void> {
     () => void (loading = undefined), // the daemon is away: code stays plain until the next block is shown
   ));
 }
+
+/** Coloured text, as elements: a scope is data, and no HTML is made. */
+export const Spans = ({ spans }: { spans: readonly CodeSpan[] }) => <>{spans.map(({ text, scope }) => (scope ? <span data-scope={scope}>{text}</span> : text))}</>;
 
 export function Code({ text, language }: { text: string; language: string }) {
   const highlight = highlighter.value;
@@ -28,7 +33,7 @@ export function Code({ text, language }: { text: string; language: string }) {
   return (
     <div class="code">
       <p class="code-head"><span>{language}</span><CopyButton text={() => text} label="Copy code" short="Copy" /></p>
-      {spans ? <pre data-coloured=""><code>{spans.map(({ text: part, scope }) => (scope ? <span data-scope={scope}>{part}</span> : part))}</code></pre> : <pre><PlainText text={text} /></pre>}
+      {spans ? <pre data-coloured=""><code><Spans spans={spans} /></code></pre> : <pre><PlainText text={text} /></pre>}
     </div>
   );
 }

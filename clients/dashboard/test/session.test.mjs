@@ -72,6 +72,8 @@ withBrowser("the session page", (env) => {
     const lines = await edit.locator(".line").evaluateAll((all) => all.map((line) => `${[...line.querySelectorAll(".number")].map((number) => number.textContent).join(",")} ${line.dataset.kind ?? ""} ${line.querySelector(".content").textContent}`));
     assert.deepEqual(lines.slice(2, 6), ["40,40    while (on_) {", "41, removed     std::this_thread::sleep_for(interval_s);", ",41 added     clock_.sleep_for(interval_s);", "42,42      sound();"]);
     assert.deepEqual(await edit.locator("mark").allInnerTexts(), ["std::this_thread::", "clock_."]);
+    await edit.locator(".lines[data-coloured]").waitFor(); // by the language of the file
+    assert.ok((await edit.locator(".line [data-scope=keyword]").allInnerTexts()).includes("while"));
     assert.match(await edit.locator("summary .counts").innerText(), /^\+2\s−1$/);
     assert.match(await edit.locator("summary").innerText(), /ok/);
     const multi = page.locator("details.call", { hasText: "MultiEdit" });

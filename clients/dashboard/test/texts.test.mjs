@@ -6,6 +6,7 @@ import { png } from "./session_fixture.mjs";
 
 const { terminalLines } = await compiled("ansi.ts");
 const { editsOfInput, editsOfRecord, countLines } = await compiled("edits.ts");
+const { coloursOf, coloured_length_max, divideParts, languageOf } = await compiled("diffColours.ts");
 const { wholeText, wholeInput, imagesOf, imageHeader } = await compiled("record.ts");
 const { resumeLine, shellQuote } = await compiled("resume.ts");
 const { parsePlace, placeText } = await compiled("place.ts");
@@ -195,4 +196,64 @@ test("coloured code is the code, character by character", () => {
   assert.ok(spans.some(({ scope, text }) => scope === "keyword" && text === "const"));
   assert.ok(spans.some(({ scope }) => scope === "string"));
   assert.equal(highlight(code, "no-such-language"), undefined);
+});
+
+describe("colours of diffs", () => {
+  const edit = (path, before, after) => editsOfInput("Edit", { file_path: path, old_string: before, new_string: after });
+  const linesOf = (edits) => edits.flatMap(({ hunks }) => hunks.flatMap(({ lines }) => lines));
+  const joined = (spans) => spans?.map(({ text }) => text).join("");
+  const scopes = (spans) => Object.fromEntries(spans.filter(({ scope }) => scope).map(({ text, scope }) => [text, scope]));
+
+  test("the language is that of the file's extension or name", () => {
+    const cases = { "/a/b.ts": "ts", "src/HORN.CPP": "cpp", "C:\\x\\y.py": "py", "/a.d/Makefile": "", "/a/.bashrc": "bash", "Gemfile": "ruby", ".ts": "", "a.": "", "/a/b.<img src=x>": "", "x.constructor": "constructor", "constructor": "", "": "" };
+    for (const [path, language] of Object.entries(cases)) assert.equal(languageOf(path), language, path);
+  });
+
+  test("each line has the spans of its text, also of a comment or string that began in an earlier line", () => {
+    const edits = edit("/a/b.ts", "/* one\ntwo */\nconst a = 1;\nkeep();", "/* one\nthree */\nconst a = `x\ny`;\nkeep();");
+    const colours = coloursOf(edits, highlight);
+    const lines = linesOf(edits);
+    for (const line of lines) assert.equal(joined(colours.get(line)), line.text);
+    const line = (kind, text) => scopes(colours.get(lines.find((one) => one.kind === kind && one.text === text)));
+    assert.deepEqual(line("-", "two */"), { "two */": "comment" });
+    assert.deepEqual(line("+", "three */"), { "three */": "comment" });
+    assert.deepEqual(line("+", "y`;"), { "y`": "string" });
+    assert.equal(line("-", "const a = 1;").const, "keyword");
+  });
+
+  test("marked words keep their text, divided at the borders of spans", () => {
+    const parts = [{ text: "const ", changed: false }, { text: "a = 1", changed: true }, { text: ";", changed: false }];
+    const spans = [{ text: "const", scope: "keyword" }, { text: " a = ", scope: "" }, { text: "1", scope: "number" }, { text: ";", scope: "" }];
+    const divided = divideParts(parts, spans);
+    assert.deepEqual(divided.map(({ changed, spans }) => [changed, spans.map(({ text, scope }) => `${scope}:${text}`)]), [
+      [false, ["keyword:const", ": "]], [true, [":a = ", "number:1"]], [false, [":;"]]]);
+    assert.equal(divideParts([{ text: "longer than the spans", changed: true }], [{ text: "longer", scope: "x" }]).map(({ spans }) => joined(spans)).join(""), "longer than the spans");
+  });
+
+  test("what is too long, of an unknown language, or no line at all stays plain", () => {
+    const long = "x = 1;\n".repeat(coloured_length_max / 7 + 1);
+    const small = edit("/a/b.ts", "let a = 1;", "let a = 2;");
+    assert.equal(coloursOf(edit("/a/b.ts", "", long), highlight).size, 0);
+    assert.equal(coloursOf([...edit("/a/b.ts", "", long), ...small], highlight).size, 0); // the limit is of the whole call
+    assert.ok(coloursOf(small, highlight).size > 0);
+    for (const path of ["/a/b.txt", "/a/b", "/a/b.constructor", "/a/b.__proto__"]) assert.equal(coloursOf(edit(path, "let a = 1;", "let a = 2;"), highlight).size, 0, path);
+    const [odd] = editsOfRecord({ filePath: "/a/b.ts", structuredPatch: [{ oldStart: 1, newStart: 1, lines: ["+const a = 1;\n+injected", "-let b"] }] });
+    assert.equal(coloursOf([odd], highlight).size, 0);
+  });
+
+  test("random changes never change a text", () => {
+    let seed = 7;
+    const random = (max) => (seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) % max;
+    const words = ["const ", "\"", "'", "`${", "}", "/*", "*/", "//", "<b>", "</b>", "&amp;", "\n", "\n", " ", "été", "\u{1f600}", "\r", "\u2028", "1e9"];
+    const text = () => Array.from({ length: random(60) }, () => words[random(words.length)]).join("");
+    for (let n = 0; n < 300; n++) {
+      const edits = edit(`/a/b.${["ts", "cpp", "py", "html", "sh", "yml"][n % 6]}`, text(), text());
+      const colours = coloursOf(edits, highlight);
+      for (const line of linesOf(edits)) {
+        const spans = colours.get(line);
+        if (spans) assert.equal(joined(spans), line.text);
+        if (spans && line.parts) assert.equal(divideParts(line.parts, spans).map((part) => joined(part.spans)).join(""), line.text);
+      }
+    }
+  });
 });

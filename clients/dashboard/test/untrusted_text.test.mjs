@@ -20,7 +20,7 @@ function noteViolations() {
 withBrowser("untrusted text", (env) => {
   /** The text created no element, changed no title, and caused no policy violation. */
   async function assertUninterpreted(page) {
-    assert.equal(await page.locator("img, iframe, object, embed, form, main script, main style, main b > *, .text > :not(div), .text > div *, .title *, .input-summary *, .content > :not(mark, .part), .markdown [onload], .markdown [onerror]").count(), 0);
+    assert.equal(await page.locator("img, iframe, object, embed, form, main script, main style, main b > *, .text > :not(div), .text > div *, .title *, .input-summary *, .content > :not(mark, .part, span[data-scope]), .content mark > :not(span[data-scope]), .content span > *, .markdown [onload], .markdown [onerror]").count(), 0);
     const allowed = ["a", "aside", "b", "blockquote", "br", "button", "canvas", "code", "dd", "del", "details", "dialog", "div", "dl", "dt", "em", "g", "h2", "h3", "h4", "header", "hr", "input", "li", "main", "mark", "ol", "p", "path", "pre", "progress", "rect", "section", "select", "option", "span", "strong", "summary", "svg", "table", "tbody", "td", "text", "th", "thead", "time", "title", "tr", "ul", "i", "label"];
     assert.deepEqual(await page.evaluate((names) => [...new Set([...document.querySelectorAll("main, main *")].map((element) => element.localName))].filter((name) => !names.includes(name)), allowed), []);
     assert.equal(await page.locator("script").count(), 1);
@@ -33,6 +33,7 @@ withBrowser("untrusted text", (env) => {
     one.runTool("Bash", { command: script, [script]: script }, 1, script).setTodos([script, "in_progress"]);
     one.append(one.reply(script, null));
     one.startTool("Write", { file_path: `/home/ada/${script}` });
+    one.startTool("Edit", { file_path: "/home/ada/page.html", old_string: `<p>${script}</p>`, new_string: `<p class="changed">${script}</p>` });
     await env.daemon.start();
     const { page, errors } = await env.openPage({}, undefined, (fresh) => fresh.addInitScript(noteViolations));
     await page.locator("#sessions .title", { hasText: script }).waitFor();
@@ -41,8 +42,10 @@ withBrowser("untrusted text", (env) => {
     await assertUninterpreted(page);
     await page.locator("#sessions .row").click();
     await page.locator(".entry[data-role=assistant]", { hasText: script }).waitFor();
-    for (const summary of await page.locator("details.call summary").all()) await summary.click();
+    const folded = page.locator("details.call:not([open]) > summary");
+    while (await folded.count() > 0) await folded.first().click();
     await page.locator(".folded .output", { hasText: script }).waitFor();
+    await page.locator(".lines[data-coloured] .line .content", { hasText: script }).first().waitFor(); // coloured as HTML, and still text
     await page.locator(".input dt", { hasText: script }).first().waitFor();
     await page.locator(".todo li", { hasText: script }).waitFor();
     await page.locator(".files .path", { hasText: script }).waitFor();
