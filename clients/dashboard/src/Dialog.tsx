@@ -1,12 +1,12 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { SignOut } from "./SignInForm.js";
 
 /** A modal <dialog>: the browser keeps the focus inside and closes it on Esc. */
 export function Dialog(props: { title: string; small?: boolean; close: () => void; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => { // at once: a key pressed before would not close it
     dialog.current?.showModal();
   }, []);
   return (
