@@ -307,10 +307,7 @@ void Server::send_states(Session& session) {
     session.is_throttled = true;
     throttled_.push_back(session.id);
     if (throttled_.size() > 1) return;
-    states_.expires_after(context_.limits.state);
-    states_.async_wait([this](error_code ec) {
-      if (!ec) send_throttled();
-    });
+    run_after(states_, context_.limits.state, [this] { send_throttled(); });
     return;
   }
   session.states_sent_at = now;
@@ -454,11 +451,17 @@ void Server::add(std::shared_ptr<Connection> connection) {
   if (!std::exchange(ticking_, true)) tick_later();
 }
 
-void Server::tick_later() {
-  ticker_.expires_after(context_.limits.tick);
-  ticker_.async_wait([this](error_code ec) {
-    if (!ec) tick();
+/// Unless it is cancelled, or the server is gone: a timer that has expired already cannot be cancelled.
+template <class Run>
+void Server::run_after(Timer& timer, std::chrono::milliseconds delay, Run run) {
+  timer.expires_after(delay);
+  timer.async_wait([run = std::move(run), alive = std::weak_ptr<bool>(alive_)](error_code ec) {
+    if (!ec && !alive.expired()) run();
   });
+}
+
+void Server::tick_later() {
+  run_after(ticker_, context_.limits.tick, [this] { tick(); });
 }
 
 /// While there are connections.
@@ -488,10 +491,7 @@ void Server::set_cold_session_reader(ReadColdSessions read_cold) {
 }
 
 void Server::release_soon() {
-  releases_.expires_after(context_.limits.tick);
-  releases_.async_wait([this](error_code ec) {
-    if (!ec) cold_reads_ > 0 ? release_soon() : release();
-  });
+  run_after(releases_, context_.limits.tick, [this] { cold_reads_ > 0 ? release_soon() : release(); });
 }
 
 /// Forgets the transcripts of sessions that were read for a response and are not live.
@@ -521,9 +521,7 @@ void Server::stop(std::function<void()> done) {
   settle();
   for (const auto& connection : connections_) connection->stop();
   if (connections_.empty()) return finish_stop();
-  stop_deadline_.expires_after(context_.limits.stop);
-  stop_deadline_.async_wait([this](error_code ec) {
-    if (ec) return;
+  run_after(stop_deadline_, context_.limits.stop, [this] {
     for (const auto& connection : connections_) connection->drop();
   });
 }

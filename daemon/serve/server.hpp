@@ -146,6 +146,8 @@ class Server final : public tail::StreamObserver {
   Labelled limits() const;  // by name
   void fill(Health& health);
   void tick();
+  template <class Run>
+  void run_after(Timer& timer, std::chrono::milliseconds delay, Run run);
   void tick_later();
   void purge();
   void release_soon();
