@@ -2,6 +2,7 @@
 
 #if EARSHOT_LINE_WALK
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 #include <string>
@@ -72,6 +73,21 @@ alignas(16) constexpr char escape_by_high_nibble[16] = {0, 0, 1, 0, 0, 2, 4, 8};
 alignas(16) constexpr char space_by_low_nibble[16] = {' ', 100,  100,  100, 17,  100,  113, 2,
                                                       100, '\t', '\n', 112, 100, '\r', 100, 100};
 alignas(16) constexpr char operator_by_low_nibble[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ':', '{', ',', '}'};
+
+__m128i table(const char* entries) { return _mm_load_si128(reinterpret_cast<const __m128i*>(entries)); }
+
+constexpr auto block_positions = [] {
+  std::array<std::uint8_t, LineScanner::block_bytes> all{};
+  for (std::uint8_t n = 0; n < all.size(); ++n) all[n] = n;
+  return all;
+}();
+
+// 16 offsets: `base` and a position each. (No lambda may capture a vector of 64 bytes: where AddressSanitizer
+// keeps variables, GCC 12 aligns them to 32.)
+__attribute__((target("avx512f"), always_inline)) inline void write_offsets(std::uint32_t* to,
+                                                                            __m128i sixteen, __m512i base) {
+  _mm512_storeu_si512(to, _mm512_add_epi32(_mm512_maskz_cvtepu8_epi32(0xFFFF, sixteen), base));
+}
 
 // What one block leaves to the next, for registers: nothing takes its address. Masks have a bit per byte.
 class BlockState {
@@ -255,18 +271,11 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi2,bmi,pclmul,popcnt"))) bool L
   const std::size_t bytes = lines.size(), whole = bytes - bytes % block_bytes;
   const LastBlock last(lines);
   constexpr __mmask16 all = 0xFFFF;  // the forms without a mask warn of uninitialised variables
-  __m512i escape_low, escape_high, spaces, operators;
-  const auto load =
-      [](__m512i & table, const char* entries) __attribute__((target("avx512f"), always_inline)) {
-    table = _mm512_maskz_broadcast_i32x4(all, _mm_load_si128(reinterpret_cast<const __m128i*>(entries)));
-  };
-  load(escape_low, escape_by_low_nibble);
-  load(escape_high, escape_by_high_nibble);
-  load(spaces, space_by_low_nibble);
-  load(operators, operator_by_low_nibble);
-  alignas(64) std::uint8_t numbers[64];
-  for (std::uint8_t n = 0; n < 64; ++n) numbers[n] = n;
-  const __m512i every = _mm512_load_si512(numbers);
+  const __m512i escape_low = _mm512_maskz_broadcast_i32x4(all, table(escape_by_low_nibble));
+  const __m512i escape_high = _mm512_maskz_broadcast_i32x4(all, table(escape_by_high_nibble));
+  const __m512i spaces = _mm512_maskz_broadcast_i32x4(all, table(space_by_low_nibble));
+  const __m512i operators = _mm512_maskz_broadcast_i32x4(all, table(operator_by_low_nibble));
+  const __m512i every = _mm512_loadu_si512(block_positions.data());
   BlockState state;
   UnicodeEscapes unicode;
   Utf8Runs runs(lines);
@@ -312,16 +321,12 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi2,bmi,pclmul,popcnt"))) bool L
       const __m512i positions = _mm512_maskz_compress_epi8(found, every);
       const __m512i base = _mm512_set1_epi32(static_cast<int>(at));
       const auto entries = static_cast<unsigned>(__builtin_popcountll(found));
-      const auto write = [&](unsigned first, __m128i sixteen)
-          __attribute__((target("avx512f"), always_inline)) {
-        _mm512_storeu_si512(to + first, _mm512_add_epi32(_mm512_maskz_cvtepu8_epi32(all, sixteen), base));
-      };
-      write(0, _mm512_maskz_extracti32x4_epi32(0xF, positions, 0));
+      write_offsets(to, _mm512_maskz_extracti32x4_epi32(0xF, positions, 0), base);
       if (entries > 16) {
-        write(16, _mm512_maskz_extracti32x4_epi32(0xF, positions, 1));
+        write_offsets(to + 16, _mm512_maskz_extracti32x4_epi32(0xF, positions, 1), base);
         if (entries > 32) {
-          write(32, _mm512_maskz_extracti32x4_epi32(0xF, positions, 2));
-          write(48, _mm512_maskz_extracti32x4_epi32(0xF, positions, 3));
+          write_offsets(to + 32, _mm512_maskz_extracti32x4_epi32(0xF, positions, 2), base);
+          write_offsets(to + 48, _mm512_maskz_extracti32x4_epi32(0xF, positions, 3), base);
         }
       }
       to += entries;
@@ -337,14 +342,10 @@ __attribute__((target("avx2,bmi,pclmul,popcnt"))) bool LineScanner::scan_avx2(st
   const std::uint8_t* const text = bytes_of(lines);
   const std::size_t bytes = lines.size(), whole = bytes - bytes % block_bytes;
   const LastBlock last(lines);
-  __m256i escape_low, escape_high, spaces, operators;
-  const auto load = [](__m256i & table, const char* entries) __attribute__((target("avx2"), always_inline)) {
-    table = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(entries)));
-  };
-  load(escape_low, escape_by_low_nibble);
-  load(escape_high, escape_by_high_nibble);
-  load(spaces, space_by_low_nibble);
-  load(operators, operator_by_low_nibble);
+  const __m256i escape_low = _mm256_broadcastsi128_si256(table(escape_by_low_nibble));
+  const __m256i escape_high = _mm256_broadcastsi128_si256(table(escape_by_high_nibble));
+  const __m256i spaces = _mm256_broadcastsi128_si256(table(space_by_low_nibble));
+  const __m256i operators = _mm256_broadcastsi128_si256(table(operator_by_low_nibble));
   const auto mask = [](__m256i first, __m256i second) __attribute__((target("avx2"), always_inline)) {
     return static_cast<std::uint32_t>(_mm256_movemask_epi8(first)) |
            std::uint64_t{static_cast<std::uint32_t>(_mm256_movemask_epi8(second))} << 32;
