@@ -7,6 +7,7 @@ import signal
 import struct
 import subprocess
 import threading
+import time
 import unittest
 
 import fault_case
@@ -317,6 +318,8 @@ class Registered(fault_case.FaultCase, EndpointCase):
         process.kill()
         process.wait()
         self.wait_status(session, "ended")
+        ticks = os.sysconf("SC_CLK_TCK")  # what start times are counted in: two processes of one tick have the same
+        wait_for(lambda: int(time.clock_gettime(time.CLOCK_BOOTTIME) * ticks) > int(born), "the next clock tick")
 
         def start_with_pid():
             child = subprocess.Popen([reuse_pid, str(pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
