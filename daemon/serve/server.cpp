@@ -148,7 +148,7 @@ void Server::on_event(const tail::Stream& stream, const Event& event) {
                 encode_address({context_.host_of(stream.session()), stream.name(), stream.session()})};
   // The full view, the first one, is encoded with the meta view.
   const bool has_both =
-      context_.logs.of(Audience::full).readers > 0 && context_.logs.of(Audience::meta).readers > 0;
+      context_.logs.has_readers(Audience::full) && context_.logs.has_readers(Audience::meta);
   context_.logs.append(tags, [&](Audience audience, std::string& out) {
     if (has_both && audience == Audience::full) {
       meta_event_.clear();
@@ -212,6 +212,7 @@ void Server::on_batch_end() {
   const Position head = context_.logs.head();
   settle();
   if (context_.logs.head() != head || context_.state_connections > 0) wake();
+  context_.logs.settle();
 }
 
 // --- Statuses ---

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
 #include "serve/stream/subscription.hpp"
 
@@ -165,6 +166,29 @@ AudienceLog::AudienceLog(std::size_t log_bytes_max) : log(log_bytes_max) {
     for (EvictionListener* listener : catch_up_subscribers) listener->on_evict(next);
     index_evicted(next);
   };
+}
+
+void AudienceLog::append(std::string_view payload, const Tags& tags) {
+  if (patient_readers < readers) {
+    settle();
+    log.append(payload, tags);
+    return;
+  }
+  late_payloads_ += payload;
+  late_tags_.push_back({tags, payload.size()});
+  if (late_payloads_.size() > late_bytes_max) settle();
+}
+
+void AudienceLog::settle() {
+  if (late_tags_.empty()) return;
+  // Listeners of an eviction use this log: nothing is kept for them any more.
+  const std::string kept = std::exchange(late_payloads_, {});
+  const std::vector<LateFrame> frames = std::exchange(late_tags_, {});
+  std::string_view payloads = kept;
+  for (const LateFrame& each : frames) {
+    log.append(payloads.substr(0, each.bytes), each.tags);
+    payloads.remove_prefix(each.bytes);
+  }
 }
 
 void AudienceLog::remove_start(Position since) {

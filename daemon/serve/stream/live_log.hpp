@@ -178,21 +178,37 @@ struct AudienceLog {
   /// begin_cursor if a new history began there.
   FirstEvents first_events(Position since) const;
 
-  LiveLog log;
-  std::size_t readers = 0;  // connections with an event subscription; 0: nothing is encoded
+  /// Appends to the log, or, if all readers are patient, keeps the frame for settle(): writing to a second
+  /// log takes longer than to encode for it, and would delay the readers of the first one.
+  void append(std::string_view payload, const Tags& tags);
+  /// Appends the frames that append() kept.
+  void settle();
+  bool is_settled() const { return late_tags_.empty(); }
+
+  LiveLog log;                      // REQUIRES, to read: is_settled()
+  std::size_t readers = 0;          // connections with an event subscription; 0: nothing is encoded
+  std::size_t patient_readers = 0;  // of these: they read later than in the batch that appended
   std::vector<EvictionListener*> catch_up_subscribers;  // receive evicted events from the files
   std::deque<std::pair<Position, Frame>> removed;       // evicted `stream.removed` frames
 
  private:
+  static constexpr std::size_t late_bytes_max = 64 << 10;  // above it they are appended
+
   struct FirstEvent {
     Position at;
     Cursor cursor;
+  };
+  struct LateFrame {
+    Tags tags;
+    std::size_t bytes;
   };
   void index_evicted(Position next);
 
   std::multiset<Position> starts_;
   std::unordered_map<std::uint32_t, std::vector<FirstEvent>> first_events_;  // by stream, evicted ones only
   std::size_t first_event_count_ = 0;
+  std::string late_payloads_;
+  std::vector<LateFrame> late_tags_;
 };
 
 /// One log per audience; positions are the same in all of them.
@@ -201,30 +217,42 @@ class LogSet {
   explicit LogSet(std::size_t log_bytes_max)
       : logs_{AudienceLog(log_bytes_max), AudienceLog(log_bytes_max), AudienceLog(log_bytes_max)} {}
 
-  AudienceLog& of(Audience audience) { return logs_[static_cast<std::size_t>(audience)]; }
-  const AudienceLog& of(Audience audience) const { return logs_[static_cast<std::size_t>(audience)]; }
-  Position head() const { return logs_.front().log.head(); }  // position of the next frame
-  Position first() const;                                     // oldest frame in any log
-  std::size_t readers() const;                                // connections with an event subscription
+  /// With all its frames.
+  AudienceLog& of(Audience audience) {
+    AudienceLog& found = logs_[static_cast<std::size_t>(audience)];
+    found.settle();
+    return found;
+  }
+  /// After the clients were woken: appends what was kept for patient readers.
+  void settle() {
+    for (AudienceLog& each : logs_) each.settle();
+  }
+  Position head() const { return head_; }  // position of the next frame
+  Position first() const;                  // oldest frame in any log
+  std::size_t readers() const;             // connections with an event subscription
+  bool has_readers(Audience audience) const { return logs_[static_cast<std::size_t>(audience)].readers > 0; }
   std::size_t bytes() const;
 
   /// Appends one frame: `encode(Audience, std::string&)` is called once for each audience with readers.
   template <class Encode>
   void append(const Tags& tags, Encode&& encode) {
+    ++head_;
     for (const Audience audience : all_audiences) {
-      AudienceLog& to = of(audience);
+      AudienceLog& to = logs_[static_cast<std::size_t>(audience)];
       if (to.readers == 0) {
+        to.settle();
         to.log.skip();
         continue;
       }
       scratch_.clear();
       encode(audience, scratch_);
-      to.log.append(scratch_, tags);
+      to.append(scratch_, tags);
     }
   }
 
  private:
   std::array<AudienceLog, audience_count> logs_;
+  Position head_ = 0;
   std::string scratch_;
 };
 

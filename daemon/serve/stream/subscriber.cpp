@@ -89,8 +89,12 @@ void Subscriber::subscriptions_changed() {
   const bool states = state != 0;
   const bool events = state != mask_where([](const Subscription&) { return true; });
   const bool catches_up = catching_up() != 0;
-  auto& listeners = audience_log().catch_up_subscribers;
-  if (events != events_) events ? ++audience_log().readers : --audience_log().readers;
+  AudienceLog& of = audience_log();
+  auto& listeners = of.catch_up_subscribers;
+  if (events != events_) {
+    events ? ++of.readers : --of.readers;
+    if (is_patient_) events ? ++of.patient_readers : --of.patient_readers;
+  }
   if (states != states_) states ? ++context_.state_connections : --context_.state_connections;
   if (catches_up && !catches_up_) listeners.push_back(this);
   if (!catches_up && catches_up_) std::erase(listeners, static_cast<EvictionListener*>(this));

@@ -100,6 +100,8 @@ class Subscriber final : private EvictionListener {
 
   /// Before the first subscription.
   void set_audience(Audience audience) { audience_ = audience; }
+  /// Reads later than in the batch that appended, see AudienceLog::append(). Before the first subscription.
+  void set_patient(bool is_patient) { is_patient_ = is_patient; }
   /// The sessions this connection may see; null: all. Other sessions, and streams that were never read, do
   /// not exist for it. Before the first subscription; `allowed` outlives this object.
   void restrict_to(const Filter* allowed) { allowed_ = allowed && !allowed->empty() ? allowed : nullptr; }
@@ -135,7 +137,7 @@ class Subscriber final : private EvictionListener {
   void tick(Clock::time_point now);
 
   /// Frames of the log that were not sent yet; some may not be wanted.
-  Position frames_behind() { return events_ ? log().head() - position_ : 0; }
+  Position frames_behind() const { return events_ ? context_.logs.head() - position_ : 0; }
   /// Collects what is sent next. An empty batch: nothing is ready.
   void gather(Batch& batch);
   /// `bytes` of this batch were sent. Returns the unsent rest of a partly sent frame, to be copied now and
@@ -319,7 +321,7 @@ class Subscriber final : private EvictionListener {
   Audience audience_ = Audience::full;
   Position position_ = 0;
   std::vector<Subscription> subscriptions_;
-  bool events_ = false, states_ = false, catches_up_ = false;
+  bool events_ = false, states_ = false, catches_up_ = false, is_patient_ = false;
   bool shed_ = false;        // session frames were dropped: all sessions are sent again
   std::list<Queued> queue_;  // an empty deque would hold 576 bytes
   std::size_t answer_bytes_ = 0, snapshot_bytes_ = 0;  // queued

@@ -143,6 +143,7 @@ InProcessClient::InProcessClient(boost::asio::io_context& io, ServerContext& con
                                  InProcessListener& listener, Audience audience, const DeliveryPace& pace)
     : io_(io), listener_(&listener), pace_(pace), delay_timer_(io), subscriber_(context) {
   subscriber_.set_audience(audience);
+  subscriber_.set_patient(pace.delay.count() > 0);
   subscriber_.on_more = [this] { deliver_soon(); };
 }
 

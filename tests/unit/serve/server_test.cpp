@@ -130,9 +130,9 @@ TEST_CASE("a client that stops reading receives a lagged frame, uses no memory a
   auto awake = fixture.listener();
   REQUIRE(fixture.until([&] { return fixture.server.context().logs.readers() == 2; }));
   std::size_t seen = 0;
-  for (int n = 1; fixture.server.context().logs.of(serve::Audience::full).log.first() < 4000; ++n) {
+  for (int n = 1; fixture.server.context().logs.first() < 4000; ++n) {
     fixture.turn(loud, n, std::string(2000, 'x'));
-    REQUIRE(fixture.server.context().logs.of(serve::Audience::full).log.bytes() <= options.log_bytes_max);
+    REQUIRE(fixture.server.context().logs.bytes() <= options.log_bytes_max);
     if (n % 20) continue;
     const std::string end = "\"" + to_string(loud.transcript()->end()) + "\"";
     REQUIRE(

@@ -160,3 +160,60 @@ TEST_CASE("after a write is cut at any byte, the rest and the following frames c
     REQUIRE(cut.rest.size() < 250);  // never more than the one frame that was cut
   }
 }
+
+TEST_CASE("frames for patient readers alone are appended when the log is settled") {
+  AudienceLog audience(1 << 20);
+  audience.readers = audience.patient_readers = 1;
+  audience.append("first", {.session = 1});
+  audience.append("second", {.session = 2});
+  CHECK_FALSE(audience.is_settled());
+  CHECK(audience.log.head() == 0);
+  audience.settle();
+  CHECK(audience.is_settled());
+  REQUIRE(audience.log.head() == 2);
+  CHECK(audience.log.frame(0) == *make_frame("first"));
+  CHECK(audience.log.frame(1) == *make_frame("second"));
+  CHECK(audience.log.tags(1).session == 2);
+}
+
+TEST_CASE("with another reader frames are appended at once, after those that were kept") {
+  AudienceLog audience(1 << 20);
+  audience.readers = audience.patient_readers = 1;
+  audience.append("kept", {});
+  ++audience.readers;
+  audience.append("at once", {});
+  CHECK(audience.is_settled());
+  REQUIRE(audience.log.head() == 2);
+  CHECK(audience.log.frame(0) == *make_frame("kept"));
+  CHECK(audience.log.frame(1) == *make_frame("at once"));
+}
+
+TEST_CASE("what is kept for patient readers is bounded") {
+  AudienceLog audience(16 << 20);
+  audience.readers = audience.patient_readers = 1;
+  const std::string frame = payload(1, 1000);
+  bool was_kept = false;
+  for (int n = 0; n < 1000; ++n) {
+    audience.append(frame, {});
+    was_kept |= !audience.is_settled();
+    REQUIRE(static_cast<std::size_t>(n) + 1 - audience.log.head() < 100);
+  }
+  CHECK(was_kept);
+  audience.append(payload(2, 1 << 20), {});
+  CHECK(audience.is_settled());
+}
+
+TEST_CASE("positions are the same in all logs, whoever reads them") {
+  LogSet logs(1 << 20);
+  logs.of(Audience::full).readers = 1;
+  logs.of(Audience::meta).readers = logs.of(Audience::meta).patient_readers = 1;
+  const auto append = [&] { logs.append({}, [](Audience, std::string& out) { out = "frame"; }); };
+  for (int n = 0; n < 5; ++n) append();
+  CHECK(logs.head() == 5);
+  for (const Audience each : all_audiences) CHECK(logs.of(each).log.head() == 5);
+  append();
+  logs.of(Audience::meta).readers = logs.of(Audience::meta).patient_readers = 0;  // it left
+  append();
+  CHECK(logs.head() == 7);
+  for (const Audience each : all_audiences) CHECK(logs.of(each).log.head() == 7);
+}
