@@ -1,10 +1,11 @@
-// Functions on text: UTF-8, patterns, spelling suggestions.
+// Texts: UTF-8, decoding on demand, patterns, spelling suggestions.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace earshot {
@@ -45,6 +46,29 @@ inline bool is_same_name(std::string_view a, std::string_view b) {
   if (size >= 2) return detail::same_ends<std::uint16_t>(a.data(), b.data(), size);
   return size == 0 || a[0] == b[0];
 }
+
+/// A text of a JSON line that is decoded when it is first read.
+class LazyText {
+ public:
+  /// Replaces the escapes of a JSON string's content. The result is as valid as the line.
+  using Decode = std::string_view (*)(const void* line, std::string_view content);
+
+  LazyText(std::string_view text) : text_(text) {}
+  LazyText(const char* text) : text_(text) {}
+  LazyText(std::string_view content, Decode decode, const void* line)
+      : text_(content), decode_(decode), line_(line) {}
+
+  std::string_view view() const {
+    if (decode_) text_ = std::exchange(decode_, nullptr)(line_, text_);
+    return text_;
+  }
+  operator std::string_view() const { return view(); }
+
+ private:
+  mutable std::string_view text_;
+  mutable Decode decode_ = nullptr;  // null: the text is decoded
+  const void* line_ = nullptr;
+};
 
 /// Without the `blanks` around it.
 std::string_view trim(std::string_view text, std::string_view blanks = " \t\r\n");

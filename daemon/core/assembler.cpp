@@ -44,8 +44,9 @@ std::string_view Assembler::short_text(std::string_view text) {
 
 // Updates `field` if the record has another value; `changed` is then the new value.
 void Assembler::update(std::string& field, std::string_view value, OptionalText& changed) {
+  if (value.empty() || is_same_name(field, value)) return;
   value = short_text(value);
-  if (value.empty() || field == value) return;
+  if (field == value) return;
   field = value;
   changed = field;
 }

@@ -124,12 +124,11 @@ class Assembler {
     // Member by member: a copy of all members together waits for the one that was just written.
     last_event_ = {cursor_.offset, ++index_, cursor_.prefix_hash};
     ++counts_.events;
-    const Event event{{cursor_.offset, index_, cursor_.prefix_hash},
-                      record_ ? record_->time : std::string_view{},
-                      record_ ? record_->time_ms : 0,
+    const Event event({cursor_.offset, index_, cursor_.prefix_hash},
+                      record_ ? record_->time : std::string_view{}, record_ ? record_->time_ms : 0,
                       state_.turn,
                       record_ ? std::string_view(chains_[chain_].agent) : std::string_view(own_agent_),
-                      EventBody(std::forward<Body>(body))};
+                      std::forward<Body>(body));
     sink_->on_event(event);
   }
   bool is_own_chain() const { return chain_ == own_chain; }

@@ -156,8 +156,9 @@ void Assembler::apply_relayed(const RelayedEvent& relayed) {
   cursor_.index = ++index_;
   last_event_ = cursor_;
   ++counts_.events;
-  sink_->on_event(
-      {cursor_, record_->time, record_->time_ms, relayed.turn, relayed.agent, std::move(body), &relayed});
+  Event event(cursor_, record_->time, record_->time_ms, relayed.turn, relayed.agent, std::move(body));
+  event.relayed = &relayed;
+  sink_->on_event(event);
 }
 
 }  // namespace earshot

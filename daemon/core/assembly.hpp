@@ -69,12 +69,8 @@ class Assembly {
     if constexpr (std::is_same_v<std::remove_cvref_t<Body>, event::LimitsUpdated>)
       state_.set_limits(body, time_);
     static_assert(!std::is_same_v<std::remove_cvref_t<Body>, EventBody>);
-    const Event event{{cursor_.offset, index_, cursor_.prefix_hash},
-                      time_,
-                      time_ms_,
-                      state_.turn,
-                      agent_,
-                      EventBody(std::forward<Body>(body))};
+    const Event event({cursor_.offset, index_, cursor_.prefix_hash}, time_, time_ms_, state_.turn, agent_,
+                      std::forward<Body>(body));
     sink_->on_event(event);
   }
 

@@ -6,9 +6,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/text.hpp"
 #include "base/text_filter.hpp"
 #include "core/cursor.hpp"
 
@@ -95,7 +97,7 @@ struct ToolFinished {
   std::string_view call;
   OptionalText tool;         // nothing: the call is unknown
   std::string_view outcome;  // ok, error, denied, interrupted, abandoned
-  OptionalText output;
+  std::optional<LazyText> output;
   std::vector<Media> media;
   std::optional<std::int64_t> duration_ms;
   std::string_view background;  // the task's id; empty: in the foreground
@@ -187,6 +189,18 @@ struct RelayedEvent {
 };
 
 struct Event {
+  Event() = default;
+  // Initialised as an aggregate, all alternatives of the body would be cleared first.
+  template <class Body>
+  Event(const Cursor& at, std::string_view line_time, std::int64_t line_time_ms, std::uint32_t in_turn,
+        std::string_view of_agent, Body&& content)
+      : cursor(at),
+        time(line_time),
+        time_ms(line_time_ms),
+        turn(in_turn),
+        agent(of_agent),
+        body(std::forward<Body>(content)) {}
+
   Cursor cursor;
   std::string_view time;     // RFC 3339, from the line; empty: none
   std::int64_t time_ms = 0;  // Unix time in ms; 0: none

@@ -83,7 +83,10 @@ class EventWriter {
     return !value;
   }
   static std::string_view text_of(std::string_view value) { return value; }
-  static std::string_view text_of(const OptionalText& value) { return *value; }
+  template <class Text>
+  static std::string_view text_of(const std::optional<Text>& value) {
+    return *value;
+  }
 
   bool is_full() const { return options_.view == View::full; }
 

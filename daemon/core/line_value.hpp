@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/json_scan.hpp"
+#include "base/text.hpp"
 #include "core/line_index.hpp"
 
 namespace earshot {
@@ -54,6 +55,7 @@ class Value {
   std::optional<std::string_view> as_optional_text() const {
     return is_string() ? std::optional(as_text()) : std::nullopt;
   }
+  LazyText as_lazy_text() const;
   /// A number, rounded to an integer. Absent if it does not fit.
   std::optional<std::int64_t> as_int() const;
   /// The same for numbers that are not negative.
@@ -175,6 +177,16 @@ class Items {
   std::uint32_t begin_ = 0, end_ = 0;
 };
 
+inline LazyText Value::as_lazy_text() const {
+  if (!is_string()) return std::string_view{};
+  const std::string_view written = content();
+  if (!has_escape(written)) return written;
+  return {written,
+          [](const void* line, std::string_view given) {
+            return static_cast<const LineIndex*>(line)->decode(given);
+          },
+          line_};
+}
 inline Members Value::members() const {
   Members found;
   if (!is_object()) return found;
@@ -252,6 +264,7 @@ class Items {
   std::optional<dom::array> array_;
 };
 
+inline LazyText Value::as_lazy_text() const { return as_text(); }
 inline Members Value::members() const {
   Members found;
   if (is_object()) found.object_ = element_->get_object().value_unsafe();

@@ -64,7 +64,7 @@ struct Result {
   std::string_view call;
   bool by_position = false;  // no ids in its dialect: the result of the call that is the record's parent
   std::string_view outcome;
-  OptionalText output;
+  std::optional<LazyText> output;
   std::vector<Media> media;
   std::string_view background;     // the task's id: the call continues in the background
   bool launch = false;             // of a background subagent or a teammate

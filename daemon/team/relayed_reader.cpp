@@ -59,6 +59,7 @@ std::vector<LimitWindow> windows_of(const element& json) {
 // Reads a member of each type that an event's field may have. A member of another JSON type is absent.
 void read_value(const element& json, std::string_view& value) { value = dom::as_text(json); }
 void read_value(const element& json, OptionalText& value) { value = dom::as_optional_text(json); }
+void read_value(const element& json, std::optional<LazyText>& value) { value = dom::as_optional_text(json); }
 void read_value(const element& json, bool& value) { value = dom::as_bool(json); }
 void read_value(const element& json, std::uint64_t& value) { value = dom::as_count(json).value_or(0); }
 void read_value(const element& json, std::uint32_t& value) {

@@ -241,23 +241,28 @@ Media media_of(std::string_view block_type, const Value& source) {
 }
 
 std::optional<std::string_view> text_of_content(const Value& content, Record& out) {
-  if (content.is_string()) return content.as_text();
-  std::optional<std::string_view> found;
+  const std::optional<LazyText> text = lazy_text_of_content(content, out);
+  return text ? std::optional(text->view()) : std::nullopt;
+}
+
+std::optional<LazyText> lazy_text_of_content(const Value& content, Record& out) {
+  if (content.is_string()) return content.as_lazy_text();
+  std::optional<LazyText> found;
   std::string joined;
   bool joins = false;
   for (const Value& block : content.items()) {
     const Value text = block.text_of("type") == "text" ? block.member("text") : Value{};
     if (!text.is_string()) continue;
     if (!found) {
-      found = text.as_text();
+      found = text.as_lazy_text();
       continue;
     }
-    if (!joins) joined = *found;
+    if (!joins) joined = found->view();
     joins = true;
     joined += '\n';
     joined += text.as_text();
   }
-  return joins ? out.keep(std::move(joined)) : found;
+  return joins ? LazyText(out.keep(std::move(joined))) : found;
 }
 
 }  // namespace earshot::claude_code

@@ -92,5 +92,6 @@ Media media_of(std::string_view block_type, const Value& source);
 
 /// The text of `content`: a string, or its text blocks joined by newlines.
 std::optional<std::string_view> text_of_content(const Value& content, Record& out);
+std::optional<LazyText> lazy_text_of_content(const Value& content, Record& out);
 
 }  // namespace earshot::claude_code

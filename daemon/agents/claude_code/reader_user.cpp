@@ -162,13 +162,13 @@ constexpr MemberTable<ToolFields, 128> tool_table(
 void read_outcome(const Fields& f, const ToolFields& use, const Block& block, fact::Result& result) {
   const bool failed = block.is_error.as_bool() || f.isError.as_bool();
   const string_view kind = f.toolDenialKind.as_text();
-  const string_view output = result.output.value_or("");
   if (!kind.empty()) {
     result.outcome = kind == "interrupted" ? "interrupted" : "denied";
     const bool rejected = f.permissionDecision.text_of("decision") == "reject";
     result.is_late_rejection = kind == "user-rejected" && !f.toolDenialBeforeRun.as_bool() && !rejected;
     return;
   }
+  const string_view output = failed && result.output ? result.output->view() : string_view{};
   const bool interrupted = use.interrupted.as_bool() || use.wasInterrupted.as_bool();  // Task, 1.0.51
   result.outcome = failed ? refine(interrupted_texts, output) : string_view{};
   if (interrupted) result.outcome = "interrupted";
@@ -186,9 +186,9 @@ string_view word_after(string_view text, string_view label) {
 }
 
 void read_tool_use_result(const Fields& f, const ToolFields& use, fact::Result& result) {
-  const string_view output = result.output.value_or("");
   if (!f.toolUseResult.is_object()) {
-    if (f.toolUseResult) return;
+    if (f.toolUseResult || !result.output) return;
+    const string_view output = *result.output;
     if (output.starts_with("Command running in background with ID:"))
       result.background = word_after(output, "Command running in background with ID:");
     if (output.starts_with("Async agent launched")) {
@@ -232,7 +232,7 @@ void read_result(const Fields& f, const ToolFields& use, const Block& block, Rec
   fact::Result result;
   result.call = block.tool_use_id.as_text();
   const Value& content = block.content;
-  result.output = text_of_content(content, out);
+  result.output = lazy_text_of_content(content, out);
   for (const Value& part : content.items()) {
     const string_view kind = part.text_of("type");
     if (is_media(kind)) result.media.push_back(media_of(kind, part.member("source")));
@@ -372,8 +372,10 @@ void read_user(const Fields& f, Record& out) {
     return;
   }
   const string_view lead = first.substr(std::min(first.size(), first.find_first_not_of(" \n\t\r")));
-  for (const Tag& tag : tags)
-    if (lead.starts_with(tag.prefix)) return tag.read(join(content.texts, out), out);
+  if (lead.starts_with('<') || lead.starts_with('C')) {  // as every tag does
+    for (const Tag& tag : tags)
+      if (lead.starts_with(tag.prefix)) return tag.read(join(content.texts, out), out);
+  }
   read_prompt(f, std::move(content.texts), std::move(content.media), out);
 }
 

@@ -472,7 +472,7 @@ class Records final : public RecordAssembler {
     }
     event::ToolFinished finished;
     finished.outcome = end.outcome;
-    if (!end.output.empty()) finished.output = end.output;
+    if (!end.output.empty()) finished.output = std::string_view(end.output);
     finished.media = std::move(end.media);
     finished.duration_ms = end.duration_ms;
     finished.background = thread;
@@ -642,7 +642,7 @@ class Records final : public RecordAssembler {
     }
     event::ToolFinished finished;
     finished.outcome = output.outcome;
-    if (output.text) finished.output = *output.text;
+    if (output.text) finished.output = std::string_view(*output.text);
     finished.media = output.media;
     finished.background = thread.empty() ? output.background : thread;
     const auto done = finish_call(call, std::move(finished), to);

@@ -314,7 +314,7 @@ class Records final : public RecordAssembler {
     const Content content = content_of(message.member("content"));
     event::ToolFinished finished;
     finished.outcome = result_outcome(content.text.value_or(""), message.bool_of("isError"));
-    if (content.text) finished.output = *content.text;
+    if (content.text) finished.output = std::string_view(*content.text);
     finished.media = content.media;
     to.finish_call(message.text_of("toolCallId"), std::move(finished));
     add_usage(message, {}, false, to);

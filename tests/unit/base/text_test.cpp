@@ -39,6 +39,21 @@ TEST_CASE("text is cut between characters") {
   CHECK(cut_utf8(std::string(10, '\x80'), 5).size() == 2);  // not UTF-8: any position will do
 }
 
+TEST_CASE("a text is decoded when it is first read, once") {
+  CHECK(LazyText("as it is").view() == "as it is");
+  int decoded = 0;
+  const LazyText text(R"(a\nb)",
+                      [](const void* line, std::string_view content) {
+                        ++*static_cast<int*>(const_cast<void*>(line));
+                        return content.substr(0, 1);
+                      },
+                      &decoded);
+  CHECK(decoded == 0);
+  CHECK(std::string_view(text) == "a");
+  CHECK(text.view() == "a");
+  CHECK(decoded == 1);
+}
+
 TEST_CASE("blanks around a text are removed") {
   CHECK(trim(" \t a b\r\n") == "a b");
   CHECK(trim("a") == "a");

@@ -168,6 +168,7 @@ TEST_CASE("an input too deep, too long or broken is redacted too") {
 TEST_CASE("all text but ids is redacted in both views") {
   const Canary& canary = canaries()[12];
   const std::string s = canary.text();
+  const LazyText lazy{std::string_view(s)};
   const Todo todo{"1", s, s, s, s};
   const std::vector<EventBody> bodies = {event::SessionStarted{"p", "d", s, s, s, s, s, {}, s, s},
                                          event::SessionUpdated{s, s, s, s, s, s, s},
@@ -175,7 +176,7 @@ TEST_CASE("all text but ids is redacted in both views") {
                                          event::TurnFinished{"completed", false, s, {}, 0, {}},
                                          event::MessageAdded{"user", s, s, {}, s, Media{s, s, 1}},
                                          event::ToolInvoked{"c", s, {}, {}},
-                                         event::ToolFinished{"c", s, "ok", s, {Media{s, s, 1}}, {}, {}},
+                                         event::ToolFinished{"c", s, "ok", lazy, {Media{s, s, 1}}, {}, {}},
                                          event::TodoUpdated{{&todo, 1}, s},
                                          event::CompactionStarted{s},
                                          event::CompactionFinished{s, {}, {}, {}, s},

@@ -43,7 +43,8 @@ const char* difference(const dom::element& dom, const Value& value) {
       value.is_string() != dom.is_string() || value.is_bool() != dom.is_bool() ||
       value.is_number() != dom.is_number() || !value)
     return "a type";
-  if (value.as_text() != dom::as_text(dom) || value.as_optional_text() != dom::as_optional_text(dom))
+  if (value.as_lazy_text().view() != dom::as_text(dom) || value.as_text() != dom::as_text(dom) ||
+      value.as_optional_text() != dom::as_optional_text(dom))
     return "a string";
   if (value.as_bool() != dom::as_bool(dom)) return "a bool";
   if (value.as_int() != dom::as_int(dom) || value.as_count() != dom::as_count(dom)) return "an integer";
