@@ -49,6 +49,11 @@ class HashMap {
     }
     return value(at);
   }
+  /// Takes no more memory than its entries and a few more need; for a map that grows rarely from now on.
+  void fit() {
+    const std::size_t slots = (size_ + entries_spared) * 5 / 4 + 1;
+    if (size_ > 0 && slots < slots_) move_to(slots);
+  }
   std::size_t size() const { return size_; }
   std::size_t memory_bytes() const {
     return slots_ * (sizeof(std::uint64_t) + (has_values ? sizeof(Value) : 0));
@@ -56,6 +61,7 @@ class HashMap {
 
  private:
   static constexpr bool has_values = !std::is_empty_v<Value>;
+  static constexpr std::size_t entries_spared = 8;
 
   Value& value(std::size_t at) {
     if constexpr (has_values) return values_[at];
@@ -67,8 +73,9 @@ class HashMap {
     while (keys_[at] && keys_[at] != key) at = at + 1 == slots_ ? 0 : at + 1;
     return at;
   }
-  void grow() {
-    const std::size_t old_slots = std::exchange(slots_, slots_ == 0 ? 16 : slots_ * 3 / 2);
+  void grow() { move_to(slots_ == 0 ? 16 : slots_ * 3 / 2); }
+  void move_to(std::size_t slots) {
+    const std::size_t old_slots = std::exchange(slots_, slots);
     const auto keys = std::exchange(keys_, std::make_unique<std::uint64_t[]>(slots_));
     const auto values = std::exchange(values_, has_values ? std::make_unique<Value[]>(slots_) : nullptr);
     for (std::size_t i = 0; i < old_slots; ++i) {
@@ -95,6 +102,7 @@ class HashSet {
     return is_new;
   }
   bool contains(std::uint64_t key) const { return map_.contains(key); }
+  void fit() { map_.fit(); }
   std::size_t size() const { return map_.size(); }
   std::size_t memory_bytes() const { return map_.memory_bytes(); }
 

@@ -72,6 +72,7 @@ class Assembler {
   const std::string& recorded_session() const { return recorded_session_; }
   /// The agent of the whole stream, by its file or, for relayed events, by the events; empty: a main stream.
   const std::string& recorded_agent() const { return own_agent_.empty() ? recorded_agent_ : own_agent_; }
+  void fit_memory() { uuids_.fit(), call_numbers_.fit(), usage_by_message_.fit(); }
   std::size_t memory_bytes() const;
 
  private:

@@ -142,6 +142,7 @@ class Assembly {
   const std::string& own_agent() const { return own_agent_; }
   const std::string& recorded_session() const { return recorded_session_; }
   void set_recorded_session(std::string_view session) { recorded_session_ = session; }
+  void fit_memory() { records_.fit(), calls_.fit(); }
   std::size_t memory_bytes() const;
 
  private:

@@ -456,6 +456,10 @@ const std::string& Transcript::recorded_session() const {
 const std::string& Transcript::recorded_agent() const {
   return parts_->assembly ? parts_->assembly->own_agent() : parts_->assembler.recorded_agent();
 }
+void Transcript::fit_memory() {
+  parts_->assembler.fit_memory();
+  if (parts_->assembly) parts_->assembly->fit_memory();
+}
 std::size_t Transcript::memory_bytes() const {
   const std::size_t assembled = parts_->assembly ? parts_->assembly->memory_bytes() : 0;
   return sizeof(Parts) + parts_->tail.capacity() + parts_->assembler.memory_bytes() + assembled;

@@ -90,6 +90,8 @@ class Transcript {
   /// The subagent whose transcript this is, by its records, for programs whose files do not name it. Empty:
   /// none.
   const std::string& recorded_agent() const;
+  /// Frees spare memory; for a transcript that grows slowly from now on. As expensive as reading some lines.
+  void fit_memory();
   std::size_t memory_bytes() const;  // held by this transcript, estimated
 
  private:

@@ -125,6 +125,7 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   /// Feeds the next bytes; the first `overlap` of them precede them in the file. True if they completed a
   /// line.
   bool feed(std::span<const char> bytes, std::size_t overlap, Workspace& workspace, EventSink& sink);
+  void fit_memory() { transcript_.fit_memory(); }
   /// Begins a new history.
   void restart();
   /// Everything that was read.

@@ -75,7 +75,9 @@ struct Follower::Fold {
         return true;
       }
     }
-    return file->bytes_read() >= bytes;
+    const bool is_complete = file->bytes_read() >= bytes;
+    if (is_complete) file->fit_memory();
+    return is_complete;
   }
 
   bool open() {

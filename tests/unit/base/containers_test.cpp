@@ -37,6 +37,31 @@ TEST_CASE("a hash map has the entries of an ordered map") {
   CHECK_FALSE(HashSet().contains(0));
 }
 
+TEST_CASE("a map that is fitted keeps its entries, takes less memory and can grow") {
+  for (const std::uint64_t count : {0, 1, 13, 404, 20'000}) {
+    CAPTURE(count);
+    HashMap<std::uint32_t> map;
+    HashSet set;
+    bool is_new = false;
+    const auto key = [](std::uint64_t n) { return n * 0x9E3779B97F4A7C15; };
+    for (std::uint64_t n = 0; n < count; ++n)
+      map.insert(key(n), static_cast<std::uint32_t>(n), is_new), set.insert(key(n));
+    const std::size_t before = set.memory_bytes();
+    map.fit(), set.fit();
+    CHECK(set.memory_bytes() <= before);
+    CHECK(set.memory_bytes() <= count * 10 + 128);
+    for (std::uint64_t n = 0; n < 2 * count; ++n) {
+      const std::uint32_t* const found = map.find(key(n));
+      REQUIRE((found != nullptr) == (n < count));
+      if (found) REQUIRE(*found == n);
+    }
+    for (std::uint64_t n = count; n < 2 * count; ++n) REQUIRE(set.insert(key(n)));
+    for (std::uint64_t n = 0; n < 2 * count; ++n) REQUIRE_FALSE(set.insert(key(n)));
+    CHECK(map.size() == count);
+    CHECK(set.size() == 2 * count);
+  }
+}
+
 TEST_CASE("a bounded map drops the key inserted first") {
   BoundedMap<int, 2> map;
   map["a"] = 1;
