@@ -284,17 +284,15 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi2,bmi,pclmul,popcnt"))) bool L
   std::uint64_t* blocks = backslash_blocks_.data();
   for (std::size_t at = 0; at < bytes && state.is_valid(); ++blocks) {
     const std::size_t begin = at;
-    std::uint64_t with_backslash = 0, not_ascii = 0;
+    std::uint64_t with_backslash = 0;
+    __m512i any = _mm512_setzero_si512();  // of the word's blocks
     for (unsigned block = 0; block < 64 && at < bytes; ++block, at += block_bytes) {
       const __m512i some = _mm512_loadu_si512(at < whole ? text + at : last.bytes);
       std::uint64_t quote = _mm512_cmpeq_epi8_mask(some, _mm512_set1_epi8('"'));
       const std::uint64_t backslash = _mm512_cmpeq_epi8_mask(some, _mm512_set1_epi8('\\'));
-      // As signed numbers, the bytes above ASCII are below zero.
-      const std::uint64_t below_space = _mm512_cmplt_epi8_mask(some, _mm512_set1_epi8(' '));
-      if (in_run && (quote | backslash | below_space) == 0) continue;
-      const std::uint64_t above_ascii = _mm512_movepi8_mask(some);
-      const std::uint64_t control = below_space & ~above_ascii;
-      not_ascii |= above_ascii;
+      const std::uint64_t control = _mm512_cmplt_epu8_mask(some, _mm512_set1_epi8(' '));
+      any = _mm512_or_si512(any, some);
+      if (in_run && (quote | backslash | control) == 0) continue;
       if (backslash != 0 || state.next_is_escaped()) {
         const __m512i high = _mm512_and_si512(_mm512_srli_epi16(some, 4), _mm512_set1_epi8(15));
         const std::uint64_t may_follow = _mm512_test_epi8_mask(_mm512_shuffle_epi8(escape_low, some),
@@ -304,6 +302,11 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi2,bmi,pclmul,popcnt"))) bool L
         const std::uint64_t letters_u = escaped & _mm512_cmpeq_epi8_mask(some, _mm512_set1_epi8('u'));
         if (letters_u != 0) state.refuse(!unicode.accept(text + at, letters_u));
         with_backslash |= std::uint64_t{backslash != 0} << block;
+        if (in_run && quote == 0) {
+          state.refuse(control);
+          in_run = !state.next_is_escaped();
+          continue;
+        }
       }
       const auto to_quotes = static_cast<std::uint64_t>(_mm_cvtsi128_si64(
           _mm_clmulepi64_si128(_mm_cvtsi64_si128(static_cast<std::int64_t>(quote)), _mm_set1_epi8(-1), 0)));
@@ -332,7 +335,7 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi2,bmi,pclmul,popcnt"))) bool L
       to += entries;
     }
     *blocks = with_backslash;
-    if (!runs.add_word(begin, not_ascii == 0)) return false;
+    if (!runs.add_word(begin, _mm512_movepi8_mask(any) == 0)) return false;
   }
   count_ = static_cast<std::uint32_t>(to - structurals_);
   return state.is_valid() && !state.is_inside_string() && count_ > 0 && runs.finish(bytes);
@@ -357,7 +360,8 @@ __attribute__((target("avx2,bmi,pclmul,popcnt"))) bool LineScanner::scan_avx2(st
   std::uint64_t* blocks = backslash_blocks_.data();
   for (std::size_t at = 0; at < bytes && state.is_valid(); ++blocks) {
     const std::size_t begin = at;
-    std::uint64_t with_backslash = 0, not_ascii = 0;
+    std::uint64_t with_backslash = 0;
+    __m256i any = _mm256_setzero_si256();  // of the word's blocks
     for (unsigned block = 0; block < 64 && at < bytes; ++block, at += block_bytes) {
       const auto* const from = reinterpret_cast<const __m256i*>(at < whole ? text + at : last.bytes);
       const __m256i a = _mm256_loadu_si256(from), b = _mm256_loadu_si256(from + 1);
@@ -366,23 +370,20 @@ __attribute__((target("avx2,bmi,pclmul,popcnt"))) bool LineScanner::scan_avx2(st
         return mask(_mm256_cmpeq_epi8(a, each), _mm256_cmpeq_epi8(b, each));
       };
       const __m256i quotes = _mm256_set1_epi8('"'), slashes = _mm256_set1_epi8('\\');
-      const __m256i blank = _mm256_set1_epi8(' ');
-      // As signed numbers, the bytes above ASCII are below zero.
-      const __m256i special_a =
-          _mm256_or_si256(_mm256_or_si256(_mm256_cmpeq_epi8(a, quotes), _mm256_cmpeq_epi8(a, slashes)),
-                          _mm256_cmpgt_epi8(blank, a));
-      const __m256i special_b =
-          _mm256_or_si256(_mm256_or_si256(_mm256_cmpeq_epi8(b, quotes), _mm256_cmpeq_epi8(b, slashes)),
-                          _mm256_cmpgt_epi8(blank, b));
+      const __m256i blank = _mm256_set1_epi8(' '), last_control = _mm256_set1_epi8(' ' - 1);
+      const __m256i control_a = _mm256_cmpeq_epi8(_mm256_min_epu8(a, last_control), a);
+      const __m256i control_b = _mm256_cmpeq_epi8(_mm256_min_epu8(b, last_control), b);
+      const __m256i special_a = _mm256_or_si256(
+          _mm256_or_si256(_mm256_cmpeq_epi8(a, quotes), _mm256_cmpeq_epi8(a, slashes)), control_a);
+      const __m256i special_b = _mm256_or_si256(
+          _mm256_or_si256(_mm256_cmpeq_epi8(b, quotes), _mm256_cmpeq_epi8(b, slashes)), control_b);
       const __m256i special = _mm256_or_si256(special_a, special_b);
+      any = _mm256_or_si256(any, _mm256_or_si256(a, b));
       const bool is_inside = state.is_inside_string() && !state.next_is_escaped();
       if (is_inside && _mm256_testz_si256(special, special)) continue;
       std::uint64_t quote = equal('"');
       const std::uint64_t backslash = equal('\\');
-      const std::uint64_t above_ascii = mask(a, b);
-      const std::uint64_t control =
-          mask(_mm256_cmpgt_epi8(blank, a), _mm256_cmpgt_epi8(blank, b)) & ~above_ascii;
-      not_ascii |= above_ascii;
+      const std::uint64_t control = mask(control_a, control_b);
       if (backslash != 0 || state.next_is_escaped()) {
         const auto cannot_follow = [&](__m256i half) __attribute__((target("avx2"), always_inline)) {
           const __m256i high = _mm256_and_si256(_mm256_srli_epi16(half, 4), _mm256_set1_epi8(15));
@@ -423,7 +424,7 @@ __attribute__((target("avx2,bmi,pclmul,popcnt"))) bool LineScanner::scan_avx2(st
       to += entries;
     }
     *blocks = with_backslash;
-    if (!runs.add_word(begin, not_ascii == 0)) return false;
+    if (!runs.add_word(begin, _mm256_movemask_epi8(any) == 0)) return false;
   }
   count_ = static_cast<std::uint32_t>(to - structurals_);
   return state.is_valid() && !state.is_inside_string() && count_ > 0 && runs.finish(bytes);

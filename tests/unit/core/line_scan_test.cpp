@@ -58,7 +58,7 @@ class Random {
 /// block.
 std::string lines_of(Random& random, std::size_t bytes) {
   constexpr std::string_view in_strings[] = {
-      "\\\\", "\\\"",         "\\n",      "\\ud83d\\ude00",   "\\u00e9", "a",  "abcdefgh",
+      "\\\\", "\\\"",         "\\n",      "\\ud83d\\ude00",   "\\u00e9", "a", "abcdefgh",
       "u",    "\\\\\\\\\\\\", "\xC3\xA9", "\xF0\x9F\x98\x80", "{[,:]}",  "  "};
   constexpr std::string_view outside[] = {"{",    "}",  "[",  "]",  ":",      ",",    " ",
                                           "\r\n", "\n", "\n", "12", "-0.5e3", "true", "null"};
@@ -71,13 +71,12 @@ std::string lines_of(Random& random, std::size_t bytes) {
     text += '"';
     // Some are longer than a word of 64 blocks.
     const std::size_t end = text.size() + (random.below(40) == 0 ? 6000 : random.below(200));
-    const bool is_plain = random.below(2) == 0;
-    while (text.size() < end) {
-      if (is_plain)
-        text += "plain";
-      else
-        text += in_strings[random.below(std::size(in_strings))];
-    }
+    // One of `often` pieces is any of them.
+    const std::string_view mostly = random.below(2) == 0 ? "plain" : "\xE5\xAD\x97 ";
+    constexpr std::size_t frequencies[] = {1, 2, 30, 1000};
+    const std::size_t often = frequencies[random.below(std::size(frequencies))];
+    while (text.size() < end)
+      text += random.below(often) == 0 ? in_strings[random.below(std::size(in_strings))] : mostly;
     text += '"';
   }
   return text + "\n";
