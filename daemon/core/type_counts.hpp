@@ -41,6 +41,7 @@ class TypeCounts {
       if (known == 0) {
         Entry* const found = entry(counts_.types, type);
         if (found->first == type) {
+          if (entries_.empty()) entries_.reserve(8);
           entries_.push_back(found);
           known = static_cast<std::uint8_t>(entries_.size());
         }
@@ -52,10 +53,10 @@ class TypeCounts {
   }
   template <class Table>
   static Entry* entry(Table& table, std::string_view type) {
-    auto found = table.find(type);
-    if (found == table.end())
-      found = table.emplace(table.size() < names_max ? std::string(type) : std::string("(other)"), 0).first;
-    return &*found;
+    const auto found = table.lower_bound(type);
+    if (found != table.end() && found->first == type) return &*found;
+    if (table.size() >= names_max) return &*table.emplace("(other)", 0).first;
+    return &*table.emplace_hint(found, type, 0);
   }
 
   static constexpr std::size_t tries_max = 8;
