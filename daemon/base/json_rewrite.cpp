@@ -67,7 +67,7 @@ class Rewriter {
                 cut_at = text.npos;  // cut_at: where the output ends if the string is too long
     bool is_verbatim = true;         // so far the decoded text is the input
     out_ += '"';
-    const bool is_valid = scan_json_string(text, at, [&](const JsonStringPiece& piece) {
+    const auto add = [&](const JsonStringPiece& piece) {
       if (is_verbatim && !piece.is_plain) {
         is_verbatim = false;
         if (filter_bytes > 0) decoded_.assign(text, first, std::min(piece.offset - first, filter_bytes));
@@ -83,8 +83,8 @@ class Rewriter {
         }
       }
       decoded_bytes += piece.decoded.size();
-    });
-    if (!is_valid) return false;
+    };
+    if (!scan_json_string(text, at, add, options_.is_utf8)) return false;
     if (options_.filter) {
       std::string_view decoded =
           is_verbatim ? text.substr(first, at - 1 - first) : std::string_view(decoded_);

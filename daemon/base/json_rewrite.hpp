@@ -17,6 +17,7 @@ struct RewriteOptions {
   std::size_t enough_bytes = std::string::npos;    // stop once so much was both read and written
   const TextFilter* filter = nullptr;              // for every string and key
   TruncatedPaths* truncated = nullptr;             // gets the paths of the strings that are cut
+  bool is_utf8 = false;                            // known: the text is valid UTF-8
 };
 
 struct Rewritten {

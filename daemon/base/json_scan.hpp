@@ -101,14 +101,15 @@ struct JsonStringPiece {
 
 /// Calls `on_piece` for the pieces of the string whose opening quote is at `at`, which moves behind the
 /// closing quote. False: the string is not closed, or it has a raw control character or a malformed escape.
+/// `is_utf8`: the text is known to be valid UTF-8.
 template <class OnPiece>
-bool scan_json_string(std::string_view text, std::size_t& at, OnPiece&& on_piece) {
+bool scan_json_string(std::string_view text, std::size_t& at, OnPiece&& on_piece, bool is_utf8 = false) {
   constexpr std::string_view fffd = replacement;
   for (++at; at < text.size();) {
     bool ascii = true;
     const std::size_t end = run_end(text, at, ascii);
     std::string_view run = text.substr(at, end - at);
-    if (ascii || simdjson::validate_utf8(run.data(), run.size())) {
+    if (ascii || is_utf8 || simdjson::validate_utf8(run.data(), run.size())) {
       if (!run.empty()) on_piece(JsonStringPiece{run, run, at, true, false});
     } else {
       for (std::size_t used = 0; !run.empty(); run.remove_prefix(used)) {

@@ -55,10 +55,10 @@ std::string_view Assembler::preview_source(std::string_view text) const {
   return cut_utf8(text, StreamState::input_preview_bytes + (filter_ ? filter_->reach() : 0));
 }
 
-void Assembler::set_input(OpenTool& tool, std::string_view json) const {
+void Assembler::set_input(OpenTool& tool, const Json& input) const {
   TruncatedPaths truncated;
   const TruncatedPaths::Scope scope(truncated, "input");
-  append_json(tool.input, json, StreamState::input_preview_bytes, filter_, truncated);
+  append_json(tool.input, input.json, StreamState::input_preview_bytes, filter_, truncated, input.is_utf8);
   tool.truncated = truncated.list();
 }
 
@@ -74,7 +74,9 @@ void Assembler::prepare_state() const {
   prepare(state_.last_text, state_.last_text_truncated, text_preview);
   pending_previews_ = 0;
   for (OpenTool& tool : state_.tools) {
-    if (std::exchange(tool.is_raw, false)) set_input(tool, std::exchange(tool.input, {}));
+    if (!std::exchange(tool.is_raw, false)) continue;
+    const std::string raw = std::exchange(tool.input, {});
+    set_input(tool, {raw});
   }
 }
 

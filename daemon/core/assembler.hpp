@@ -139,7 +139,7 @@ class Assembler {
   /// At most text_bytes_max bytes; counts what is cut.
   std::string_view short_text(std::string_view text);
   void update(std::string& field, std::string_view value, OptionalText& changed);
-  void set_input(OpenTool& tool, std::string_view json) const;
+  void set_input(OpenTool& tool, const Json& input) const;
   void prepare_state() const;  // redacts and cuts the previews
 
   void apply(const fact::Prompt& prompt);

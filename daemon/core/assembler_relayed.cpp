@@ -101,7 +101,7 @@ struct Assembler::RelayedStateUpdate {
     open.call = short_id(e.call), open.tool = assembler.short_text(e.tool), open.started = time,
     open.started_ms = time_ms;
     if (!is_own_stream()) open.agent = short_id(relayed.agent);
-    if (!e.input.json.empty()) assembler.set_input(open, e.input.json);
+    if (!e.input.json.empty()) assembler.set_input(open, e.input);
     state.tools.push_back(std::move(open));
   }
   void operator()(const event::ToolFinished& e) {

@@ -95,17 +95,18 @@ void Assembler::apply(const fact::Invocation& invocation) {
       shown.call = id, shown.tool = invocation.tool;
       if (!is_own_chain()) shown.agent = chains_[chain_].agent;
       shown.started = record_->time, shown.started_ms = record_->time_ms;
-      shown.is_raw = !invocation.input.empty() && invocation.input.size() <= StreamState::raw_input_bytes_max;
+      const std::string_view input = invocation.input.json;
+      shown.is_raw = !input.empty() && input.size() <= StreamState::raw_input_bytes_max;
       if (shown.is_raw)
-        shown.input = invocation.input;
-      else if (!invocation.input.empty())
+        shown.input = input;
+      else if (!input.empty())
         set_input(shown, invocation.input);
       if (shown.is_raw) pending_previews_ |= input_preview;
       state_.tools.push_back(std::move(shown));
     }
   }
   turn_tools_ += is_own_chain();
-  emit(event::ToolInvoked{id, invocation.tool, Json{invocation.input}, record_->message});
+  emit(event::ToolInvoked{id, invocation.tool, invocation.input, record_->message});
   EarlyResult result;
   if (!fresh) {
     result = std::move(early->second);

@@ -40,6 +40,7 @@ struct Todo {
 /// One JSON value as it is in the line; the encoder validates and cuts it.
 struct Json {
   std::string_view json;  // empty: absent
+  bool is_utf8 = false;   // known: it is valid UTF-8
 };
 
 /// An image or a document in a message; its content is not kept.

@@ -157,7 +157,7 @@ class EventWriter {
     const std::size_t begin = key(name).size(), listed = truncated_.list().size();
     {
       TruncatedPaths::Scope scope(truncated_, name.name());
-      append_json(out_, input.json, options_.text_bytes_max, options_.filter, truncated_);
+      append_json(out_, input.json, options_.text_bytes_max, options_.filter, truncated_, input.is_utf8);
     }
     if (out_.size() - begin <= options_.input_bytes_max) return;
     out_.resize(begin);
@@ -251,10 +251,11 @@ void append_text(std::string& out, std::string_view text, std::size_t bytes_max,
 }
 
 void append_json(std::string& out, std::string_view json, std::size_t text_bytes_max,
-                 const TextFilter* filter, TruncatedPaths& truncated) {
+                 const TextFilter* filter, TruncatedPaths& truncated, bool is_utf8) {
   const std::size_t begin = out.size(), listed = truncated.list().size();
-  const Rewritten rewritten =
-      rewrite_json(out, json, {.text_bytes_max = text_bytes_max, .filter = filter, .truncated = &truncated});
+  const Rewritten rewritten = rewrite_json(
+      out, json,
+      {.text_bytes_max = text_bytes_max, .filter = filter, .truncated = &truncated, .is_utf8 = is_utf8});
   if (rewritten.result == JsonResult::complete) return;
   out.resize(begin);
   truncated.shrink(listed);

@@ -47,9 +47,9 @@ void append_text(std::string& out, std::string_view text, std::size_t bytes_max,
 
 /// Appends one JSON value, validated and redacted, its strings cut as append_text does, with paths relative
 /// to the scopes of `truncated`. A value nested deeper than 64 levels becomes a string, the beginning of its
-/// JSON. `null` if `json` is invalid.
+/// JSON. `null` if `json` is invalid. `is_utf8`: it is known to be valid UTF-8.
 void append_json(std::string& out, std::string_view json, std::size_t text_bytes_max,
-                 const TextFilter* filter, TruncatedPaths& truncated);
+                 const TextFilter* filter, TruncatedPaths& truncated, bool is_utf8 = false);
 
 void append_usage(std::string& out, const Usage& usage);
 /// Appends the list; paths are `todos/0/content` and so on.

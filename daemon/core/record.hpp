@@ -48,7 +48,7 @@ struct Invocation {
   enum class Purpose { plain, subagent, todo_write, todo_create, todo_update, todo_list };
   Purpose purpose = Purpose::plain;
   std::string_view call, tool;  // call: empty in dialects without ids; the record's name is used instead
-  std::string_view input;       // JSON text
+  Json input;
   std::string_view agent_type, description;  // of a subagent's call
   bool background = false;
   bool asks = false;        // the call waits for the user's answer

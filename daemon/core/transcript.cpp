@@ -194,7 +194,7 @@ void Transcript::Parts::feed(std::span<const char> given, Workspace::Parts& work
     if (work.post && dialect && !records) bytes = feed_ahead(bytes, work, sink);
     // As many whole lines as fit a chunk; a longer line alone.
     std::size_t lf = last_line_end(bytes);
-    if (lf == bytes.npos) lf = bytes.find('\n');
+    if (lf == bytes.npos) lf = bytes.find('\n', LineParser::chunk_bytes_max);
     if (bytes.empty()) return;
     if (lf == bytes.npos) return keep_tail(bytes, work);
     take_lines(bytes.substr(0, lf + 1), work, sink);

@@ -81,7 +81,7 @@ void read_notifications(std::string_view text, Record& out);
 
 /// A tool call; `raw_input` is its input as JSON text.
 fact::Invocation invocation(std::string_view call, std::string_view tool, const Value& input,
-                            std::string_view raw_input);
+                            const Json& raw_input);
 
 /// The text without its `<system-reminder>` elements, trimmed.
 std::string_view without_reminders(std::string_view text, Record& out);

@@ -61,10 +61,10 @@ Usage usage_of(const Value& usage) {
 
 // `raw`: the record's text if the input's own is not to be used; the block is the content's item `index`.
 void read_tool_use(const Block& block, std::string_view raw, std::size_t index, Record& out) {
-  std::string_view raw_input = block.input.raw();
+  Json raw_input{block.input.raw(), true};
   if (!raw.empty()) {
     const std::string_view blocks = find_member(find_member(raw, "message"), "content");
-    raw_input = find_member(find_element(blocks, index), "input");
+    raw_input = {find_member(find_element(blocks, index), "input")};
   }
   out.facts.push_back(invocation(block.id.as_text(), block.name.as_text(), block.input, raw_input));
 }
@@ -91,7 +91,7 @@ void read_block(const Block& block, std::string_view kind, Record& out, bool& ha
 }  // namespace
 
 fact::Invocation invocation(std::string_view call, std::string_view tool, const Value& input,
-                            std::string_view raw_input) {
+                            const Json& raw_input) {
   fact::Invocation result{.call = call, .tool = tool, .input = raw_input};
   for (const Tool& known : tools)
     if (known.name == tool) result.purpose = known.purpose;

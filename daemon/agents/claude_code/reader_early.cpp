@@ -26,7 +26,8 @@ void read_flat_assistant(const Fields& f, std::string_view raw, Record& out) {
     out.facts.push_back(
         fact::MessageBlock{"assistant", subtype == "thinking" ? subtype : "text", message, std::nullopt});
   if (!f.toolName && subtype != "tool_use") return;
-  const std::string_view input = raw.empty() ? f.toolArguments.raw() : find_member(raw, "toolArguments");
+  const Json input =
+      raw.empty() ? Json{f.toolArguments.raw(), true} : Json{find_member(raw, "toolArguments")};
   out.facts.push_back(invocation({}, f.toolName.as_text(), f.toolArguments, input));
 }
 

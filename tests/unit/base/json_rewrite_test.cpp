@@ -65,6 +65,17 @@ TEST_CASE("bytes that are not UTF-8 and lone surrogates are repaired") {
   CHECK_FALSE(repair_json(R"({"a":"\uD83D\uDE42é"})").is_changed);
 }
 
+TEST_CASE("text that is known to be valid UTF-8 is rewritten as other text is") {
+  for (const std::string_view json :
+       {R"({"a": ["\u00e9\n", "字 é 😀", 1.5e3, null], "字": ""})", R"("\ud800 字")", "[1,}", "\"\x01\""}) {
+    std::string checked, unchecked;
+    const Rewritten expected = rewrite_json(checked, json, {.text_bytes_max = 5});
+    const Rewritten found = rewrite_json(unchecked, json, {.text_bytes_max = 5, .is_utf8 = true});
+    CHECK(found.result == expected.result);
+    CHECK(unchecked == checked);
+  }
+}
+
 TEST_CASE("numbers that a strict parser refuses are null for it, and kept in the text") {
   const RepairedJson repaired =
       repair_json("[1e400,18446744073709551616,18446744073709551615,-9223372036854775809]");
