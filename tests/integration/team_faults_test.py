@@ -135,7 +135,7 @@ class Faults(TeamCase):
         hub.wait_exit()
         for path in glob.glob(os.path.join(hub.files, "*", "*.jsonl")):
             with open(path, "r+b") as file:
-                file.truncate(os.path.getsize(path) - 7)
+                file.truncate(max(0, os.path.getsize(path) - 7))  # a file that was just created is empty
         writers.stop()
         # The cut events were acknowledged, so no host sends them again: they may be missing, but no event is duplicated or incomplete.
         hub = self.hub(broker)
