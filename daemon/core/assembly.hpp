@@ -130,7 +130,7 @@ class Assembly {
 
   const StreamState& state() const;
   const StreamState& raw_state() const { return state_; }  // its previews are neither redacted nor cut
-  StreamState& mutable_state() { return state_; }  // for usage, context and cost
+  StreamState& mutable_state() { return state_; }          // for usage, context and cost
   RecordCounts& counts() { return counts_; }
   std::uint64_t& counts_duplicates();  // records that were read before
   std::uint32_t index() const { return index_; }

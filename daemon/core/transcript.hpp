@@ -87,8 +87,8 @@ class Transcript {
   const RecordCounts& counts() const;
   /// The session that the records name first. Empty: none yet.
   const std::string& recorded_session() const;
-  /// The subagent whose transcript this is, by its records, for programs whose files do not name it. Empty:
-  /// none.
+  /// The subagent of this transcript, by its records, for programs that do not name it in the file's name.
+  /// Empty: none.
   const std::string& recorded_agent() const;
   /// Frees spare memory; for a transcript that grows slowly from now on. As expensive as reading some lines.
   void fit_memory();
