@@ -15,6 +15,8 @@ namespace earshot {
 namespace {
 
 constexpr std::size_t word_bytes = 64 * LineScanner::block_bytes;  // of text per word of the bit map
+// Text is fetched so far ahead, also behind its end: that is not an access.
+[[maybe_unused]] constexpr std::size_t prefetch_bytes = 1024;
 
 int hex_digit(std::uint8_t c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -287,6 +289,7 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi2,bmi,pclmul,popcnt"))) bool L
     std::uint64_t with_backslash = 0;
     __m512i any = _mm512_setzero_si512();  // of the word's blocks
     for (unsigned block = 0; block < 64 && at < bytes; ++block, at += block_bytes) {
+      _mm_prefetch(reinterpret_cast<const char*>(text) + at + prefetch_bytes, _MM_HINT_T0);
       const __m512i some = _mm512_loadu_si512(at < whole ? text + at : last.bytes);
       std::uint64_t quote = _mm512_cmpeq_epi8_mask(some, _mm512_set1_epi8('"'));
       const std::uint64_t backslash = _mm512_cmpeq_epi8_mask(some, _mm512_set1_epi8('\\'));
@@ -363,6 +366,7 @@ __attribute__((target("avx2,bmi,pclmul,popcnt"))) bool LineScanner::scan_avx2(st
     std::uint64_t with_backslash = 0;
     __m256i any = _mm256_setzero_si256();  // of the word's blocks
     for (unsigned block = 0; block < 64 && at < bytes; ++block, at += block_bytes) {
+      _mm_prefetch(reinterpret_cast<const char*>(text) + at + prefetch_bytes, _MM_HINT_T0);
       const auto* const from = reinterpret_cast<const __m256i*>(at < whole ? text + at : last.bytes);
       const __m256i a = _mm256_loadu_si256(from), b = _mm256_loadu_si256(from + 1);
       const auto equal = [&](char c) __attribute__((target("avx2"), always_inline)) {
