@@ -80,6 +80,13 @@ void Assembler::prepare_state() const {
   }
 }
 
+void Assembler::begin_line(std::uint64_t line_offset, const Cursor& end, EventSink& sink) {
+  line_offset_ = line_offset;
+  cursor_ = end;
+  index_ = 0;
+  sink_ = &sink;
+}
+
 void Assembler::skip_lines(const event::LineSkipped& lines) {
   record_ = nullptr;
   if (!state_.warmup) emit(lines);

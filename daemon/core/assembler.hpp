@@ -53,14 +53,7 @@ class Assembler {
   Assembler& operator=(const Assembler&) = delete;
 
   /// Starts a line that ends at `end`; event indices restart at 1.
-  void begin_line(std::uint64_t line_offset, const Cursor& end, EventSink& sink) {
-    line_offset_ = line_offset;
-    cursor_.offset = end.offset;
-    cursor_.index = end.index;
-    cursor_.prefix_hash = end.prefix_hash;
-    index_ = 0;
-    sink_ = &sink;
-  }
+  void begin_line(std::uint64_t line_offset, const Cursor& end, EventSink& sink);
   void skip_lines(const event::LineSkipped& lines);
   void record(const Record& record);
   /// Counts a record that was not read: no dialect is known yet, or it is not an object.

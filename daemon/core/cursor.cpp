@@ -17,26 +17,24 @@
 #include "base/hex.hpp"
 
 namespace earshot {
-
 namespace {
 
-// libxxhash's kernels leave the upper halves of vector registers in use: Intel's processors then wait some
-// 100 ns at the next SSE instruction, and again at the next AVX instruction.
+// After each call of libxxhash, whose AVX kernels return without vzeroupper: Intel processors then stall for
+// about 100 ns at the next SSE instruction and again at the next AVX instruction.
 #if defined(__x86_64__)
 __attribute__((target("avx"))) void zero_upper_halves() { _mm256_zeroupper(); }
-void leave_vector_code() {
-  static const bool has_avx = __builtin_cpu_supports("avx");
-  if (has_avx) zero_upper_halves();
+void end_avx_use() {
+  if (__builtin_cpu_supports("avx")) zero_upper_halves();
 }
 #else
-void leave_vector_code() {}
+void end_avx_use() {}
 #endif
 
 }  // namespace
 
 void PrefixHash::add_line(std::span<const char> bytes) {
   value_ = XXH3_64bits_withSeed(bytes.data(), bytes.size(), value_);
-  leave_vector_code();
+  end_avx_use();
 }
 
 struct LineHash::State {
@@ -55,12 +53,12 @@ void LineHash::begin(std::uint64_t prefix_hash) {
 
 void LineHash::add(std::span<const char> bytes) {
   XXH3_64bits_update(&state_->xxh, bytes.data(), bytes.size());
-  leave_vector_code();
+  end_avx_use();
 }
 
 std::uint64_t LineHash::end() const {
   const std::uint64_t hash = XXH3_64bits_digest(&state_->xxh);
-  leave_vector_code();
+  end_avx_use();
   return hash;
 }
 

@@ -15,7 +15,7 @@ namespace earshot {
 namespace {
 
 constexpr std::size_t word_bytes = 64 * LineScanner::block_bytes;  // of text per word of the bit map
-// Text is fetched so far ahead, also behind its end: that is not an access.
+// Distance of the prefetch. A prefetch beyond the end of the text is harmless.
 [[maybe_unused]] constexpr std::size_t prefetch_bytes = 1024;
 
 int hex_digit(std::uint8_t c) {
