@@ -321,22 +321,20 @@ void Subscriber::begin(Resume& resume) {
 
 void Subscriber::finish(std::unique_ptr<Resume> resume) {
   const bool complete = resume->others.empty();
-  const Mask owners = resume->id.empty() ? 0 : resume->subscribers;
+  const Mask subscribers = resume->subscribers, owners = resume->id.empty() ? 0 : subscribers;
   if (allowed_) {  // a stream may have changed its session meanwhile
     std::erase_if(resume->cursors, [&](const std::string& cursor) {
       return !may_see(context_.archive->find(cursor.substr(0, cursor.rfind(':'))));
     });
   }
-  if (!resume->id.empty()) {  // before the log: this is the client's position now
-    auto frames = bookmark_frames(resume->id, resume->cursors, complete);
-    for (auto payload = frames.rbegin(); payload != frames.rend(); ++payload)
-      queue_.push_front(queued(position_, Kind::answer, make_frame(*payload), owners));
+  std::vector<std::string> frames;
+  if (!resume->id.empty()) frames = bookmark_frames(resume->id, resume->cursors, complete);
+  if (!complete) {  // add_queued() goes on with push_resets()
+    resume->is_read = true;
+    queue_.push_front({position_, Kind::resume, nullptr, std::move(resume), subscribers});
   }
-  if (complete) return;
-  push_resets(*resume);
-  if (resume->id.empty()) return;
-  for (const std::string& payload : bookmark_frames(resume->id, {}, true))
-    push(Kind::answer, make_frame(payload), owners);
+  for (auto payload = frames.rbegin(); payload != frames.rend(); ++payload)  // this is the client's position
+    queue_.push_front(queued(position_, Kind::answer, make_frame(*payload), owners));
 }
 
 void Subscriber::on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk) {
@@ -403,14 +401,17 @@ void Subscriber::on_other_history(const std::string& stream, std::string_view re
 }
 
 /// Queued at the head: by then the events of all other streams were sent, and the session frames describe
-/// exactly that position. Frames of these streams before it are muted.
-void Subscriber::push_resets(const Resume& resume) {
+/// exactly that position. Frames of these streams before it are muted. False: the slice of the loop's time
+/// is used, and others follow.
+bool Subscriber::push_resets(Resume& resume) {
+  const auto slice_end = Clock::now() + SessionScans::slice_time_max;
   // The id is sent also if the log had evicted the events: a session frame follows, not the first line.
   std::string id = resume.id;
   for (const Subscription& subscription : subscriptions_)
     if (id.empty() && (subscription.bit & resume.subscribers)) id = subscription.id;
-  std::vector<Session*> sessions;
-  for (const Resume::OtherHistory& other : resume.others) {
+  std::set<Session*> sessions;
+  do {
+    const Resume::OtherHistory& other = resume.others[resume.resets_pushed++];
     const tail::Stream* existing = context_.archive->find(other.stream);
     const tail::Stream* stream = may_see(existing) ? existing : nullptr;
     const std::string session_name = stream ? stream->session() : std::string();
@@ -419,15 +420,20 @@ void Subscriber::push_resets(const Resume& resume) {
                                 stream ? std::string_view(other.reason) : "unknown")),
          resume.subscribers);
     Session* session = session_name.empty() ? nullptr : context_.sessions.find(session_name);
-    if (session && std::find(sessions.begin(), sessions.end(), session) == sessions.end())
-      sessions.push_back(session);
+    if (session && sessions.insert(session).second)
+      context_.sessions.frame(*session, audience_);  // encoded in this slice
     const auto known = resume.stream_ids.find(other.stream);
     if (known != resume.stream_ids.end()) mutes_.push_back({known->second, log().head()});
     if (stream && context_.sessions.contains(*stream))
       mutes_.push_back({context_.sessions.stream_id(*stream), log().head()});
-  }
+  } while (resume.resets_pushed < resume.others.size() && Clock::now() < slice_end);
   for (Session* session : sessions)
     push(Kind::snapshot, context_.sessions.frame(*session, audience_), resume.subscribers);
+  if (resume.resets_pushed < resume.others.size()) return false;
+  if (resume.id.empty()) return true;
+  for (const std::string& payload : bookmark_frames(resume.id, {}, true))
+    push(Kind::answer, make_frame(payload), resume.subscribers);
+  return true;
 }
 
 /// Adds events of the first chunk as far as the batch has room. False: no chunk is ready.

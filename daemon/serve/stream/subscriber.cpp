@@ -463,6 +463,15 @@ bool Subscriber::add_queued(Batch& batch, std::list<Queued>::iterator& next) {
     return false;
   }
   Resume& resume = *queued.resume;
+  if (resume.is_read) {
+    if (!push_resets(resume)) {
+      wake();
+      return false;
+    }
+    queue_.pop_front();
+    next = queue_.begin();
+    return true;
+  }
   if (!resume.begun) {
     begin(resume);
     next = queue_.begin();  // it may have queued frames before the resume

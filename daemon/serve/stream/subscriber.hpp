@@ -86,6 +86,8 @@ struct Resume {
   std::set<std::string, std::less<>> new_histories;  // streams that a `reset` precedes
   std::deque<Reading> reading;
   std::vector<OtherHistory> others;  // reported after everything else
+  std::size_t resets_pushed = 0;     // of `others`
+  bool is_read = false;              // only `others` are left
   std::vector<std::string> cursors;  // `<stream>:<cursor>` that the client has reached
 
   bool done() const { return begun && missing.empty() && reading.empty(); }
@@ -308,7 +310,7 @@ class Subscriber final : private EvictionListener {
   void finish(std::unique_ptr<Resume> resume);
   void on_missing_stream(const std::string& stream, const Resume& from);
   void on_other_history(const std::string& stream, std::string_view reason, Resume& to);
-  void push_resets(const Resume& resume);
+  bool push_resets(Resume& resume);
   bool add_chunk(Batch& batch, Resume& resume);
   void chunk_read(Resume& resume, Resume::Reading& reading);
   bool find_changed();

@@ -140,6 +140,54 @@ TEST_CASE("a cursor that does not match gets a reset and its session, never an e
   }
 }
 
+TEST_CASE("resets of many streams take several turns of the loop, and none is lost or repeated") {
+  constexpr std::size_t count = 1000;
+  Daemon daemon;
+  std::vector<std::string> places;
+  for (std::size_t n = 0; n < count; ++n) {
+    FakeStream& stream = daemon.stream("s" + std::to_string(n));
+    if (n % 100 == 0) daemon.turn(stream);
+    places.push_back(stream.name() + ":0.0.00000000000000ff");
+  }
+  Client client(daemon);
+  bool is_due = false;
+  std::size_t turns = 0;
+  client.subscriber->on_more = [&is_due] { is_due = true; };
+  client.subscribe(places);
+  while (std::exchange(is_due, false)) {
+    while (client.take(1 << 30)) {
+    }
+    if (client.subscriber->snapshot_bytes() > 0 && ++turns == 1) daemon.turn(*daemon.streams[0]);
+    daemon.settle();
+  }
+  client.take_all();
+  CHECK(turns > 1);
+  REQUIRE(client.resets == count);
+  std::map<std::string, std::size_t> reset_at, session_at;
+  std::set<std::string> streams;
+  for (std::size_t n = 0; n < client.frames.size(); ++n) {
+    const std::string session = at(client.frames[n], "/session");
+    if (client.types[n] == "reset") reset_at[session] = n;
+    if (client.types[n] == "reset") streams.insert(at(client.frames[n], "/stream"));
+    if (client.types[n] == "session") session_at[session] = n;
+  }
+  CHECK(streams.size() == count);
+  CHECK(client.count("session") == count);
+  for (const auto& [session, reset] : reset_at) REQUIRE(session_at[session] > reset);
+  const auto complete = std::find_if(client.frames.begin(), client.frames.end(),
+                                     [](const auto& frame) { return at(frame, "/complete") == "true"; });
+  REQUIRE(complete != client.frames.end());
+  // What happened meanwhile is in the session's frame or follows it.
+  const auto event = std::find(client.types.begin(), client.types.end(), "event") - client.types.begin();
+  CHECK(event > static_cast<std::ptrdiff_t>(
+                    session_at[at(client.frames[static_cast<std::size_t>(event)], "/session")]));
+  const std::size_t before = client.count("event");
+  CHECK(before == 7);
+  daemon.turn(*daemon.streams[0]);
+  client.take_all();
+  CHECK(client.count("event") == before + 7);
+}
+
 TEST_CASE("a malformed entry is an error; the others are served") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
