@@ -51,9 +51,10 @@ class Lab:
         return int(min(size / (100 if self.quick else 1), shutil.disk_usage(self.home).free / 4))
 
     @contextlib.contextmanager
-    def daemon(self, root, *args, config="[limits]\nconnections = 20000\n", ready=True):
-        """Runs an earshotd on one root for the block."""
-        home = self.fresh("daemon")
+    def daemon(self, root, *args, config="[limits]\nconnections = 20000\n", ready=True, home=None):
+        """Runs an earshotd on one root for the block. `home` keeps its state, with the key of the cursors, for the next one."""
+        is_kept = home is not None
+        home = home or self.fresh("daemon")
         path = os.path.join(home, "earshot.toml")
         with open(path, "w") as file:
             file.write(config)
@@ -67,7 +68,8 @@ class Lab:
                 daemon.process.kill()
                 daemon.process.stdout.close()
                 daemon.log.close()
-                shutil.rmtree(home)
+                if not is_kept:
+                    shutil.rmtree(home)
 
     def program(self, name, *args):
         """Runs a bench program; returns the JSON object that it prints."""

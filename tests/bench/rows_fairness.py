@@ -98,13 +98,14 @@ def fairness(lab, add):
 
 
 def resume(lab, add, what):
+    """After a restart, and with another key: then no cursor matches, and each stream gets a reset."""
     count = resumed // (20 if lab.quick else 1)
-    with lab.scratch("resume") as root:
+    with lab.scratch("resume") as root, lab.scratch("state") as home:
         paths = [os.path.join(project(root), f"s{n}.jsonl") for n in range(count)]
         text = "x" * 1000
         for n, path in enumerate(paths):
             write(path, f"s{n}", resumed_bytes // 1200, text)
-        with lab.daemon(root) as daemon:
+        with lab.daemon(root, home=home) as daemon:
             client = PlainClient(daemon.port, daemon.token)
             client.subscribe()
             received = bytearray()
@@ -119,11 +120,14 @@ def resume(lab, add, what):
             client = PlainClient(daemon.port, daemon.token)
             client.subscribe(after=cursors, filter={"session": ["s*"]}, snapshot=False)
             client.until(b'"complete":true')
-        with lab.daemon(root) as daemon:
+        with lab.daemon(root, home=home) as daemon:
             times, more = loaded(daemon, root, load)
+        with lab.daemon(root) as daemon:
+            reset_times, _ = loaded(daemon, root, load)
     note = "" if len(cursors) == resumed else f"{len(cursors)}"
     add(f"{what}: memory more", [more], note=note)
     add(f"{what}: an append to another session, p99", [percentile(times, 0.99)], note=note)
+    add(f"{what}, all reset: an append to another session, p99", [percentile(reset_times, 0.99)], note=note)
 
 
 def filters(lab, add, what):

@@ -42,6 +42,7 @@ ROWS = (
     Spec("1,000 subscribe at once: all ready", "s", "load"),
     Spec("2,000 cursors resumed at once: memory more", "B", "fairness", most=64 * MIB),
     Spec("2,000 cursors resumed at once: an append to another session, p99", "s", "fairness", most=10 * MS),
+    Spec("2,000 cursors resumed at once, all reset: an append to another session, p99", "s", "fairness", most=10 * MS),
     Spec("10 clients with 192 patterns over 20,000 sessions: memory more", "B", "fairness"),
     Spec("10 clients with 192 patterns over 20,000 sessions: an append, p99", "s", "fairness"),
 
