@@ -7,6 +7,7 @@
 
 #include "base/json_rewrite.hpp"
 #include "base/text.hpp"
+#include "base/work_ahead.hpp"
 #include "core/assembler.hpp"
 #include "core/assembly.hpp"
 #include "core/cursor.hpp"
@@ -25,8 +26,8 @@ std::size_t last_line_end(std::string_view bytes) {
 
 }  // namespace
 
-// One chunk of lines whose records are read before it is their turn, by the thread that claims it first.
-class ChunkAhead {
+// One chunk of lines whose records are read before it is their turn.
+class ChunkAhead final : public WorkAhead {
  public:
   static constexpr std::size_t lines_max = 4096;  // a chunk with more lines is not read ahead
 
@@ -37,20 +38,9 @@ class ChunkAhead {
     lines_ = lines;
     dialect_ = &dialect;
     line_bytes_max_ = line_bytes_max;
-    state_.store(State::waiting, std::memory_order_release);
+    WorkAhead::start();
   }
-  /// Parses the chunk unless another thread does or did.
-  void run() {
-    State expected = State::waiting;
-    if (!state_.compare_exchange_strong(expected, State::claimed)) return;
-    is_parsed_ = parse();
-    state_.store(State::done);
-    state_.notify_all();
-  }
-  void finish() {
-    run();
-    state_.wait(State::claimed);
-  }
+  using WorkAhead::finish;
 
   std::string_view lines() const { return lines_; }
   /// Once it is done. False: the lines have to be read one by one.
@@ -62,7 +52,7 @@ class ChunkAhead {
   std::atomic<bool> is_posted = false;
 
  private:
-  enum class State { idle, waiting, claimed, done };
+  void work() override { is_parsed_ = parse(); }
 
   bool parse() {
     if (lines_.size() > LineParser::chunk_bytes_max || !parser_.begin_chunk(lines_)) return false;
@@ -88,7 +78,6 @@ class ChunkAhead {
     return true;
   }
 
-  std::atomic<State> state_ = State::idle;
   std::string_view lines_;
   const Dialect* dialect_ = nullptr;
   std::size_t line_bytes_max_ = 0;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/work_ahead.hpp"
 #include "tail/follower.hpp"
 
 namespace earshot::tail {
@@ -11,19 +12,59 @@ namespace earshot::tail {
 // Some file systems record times in units of two seconds (FAT).
 constexpr std::int64_t time_granularity_ns = 2'000'000'000;
 
+namespace {
+
+/// One read of a file, perhaps before its bytes are needed.
+class ReadAhead final : public WorkAhead {
+ public:
+  /// `bytes_max`: behind an overlap.
+  explicit ReadAhead(std::size_t bytes_max)
+      : buffer_(std::make_unique_for_overwrite<char[]>(ReadPool::overlap_bytes + bytes_max + feed_padding)) {}
+
+  void start(std::shared_ptr<const Fd> fd, std::size_t wanted, std::uint64_t offset) {
+    fd_ = std::move(fd);
+    wanted_ = wanted;
+    offset_ = offset;
+    WorkAhead::start();
+  }
+  bool is_started() const { return fd_ != nullptr; }
+  /// The bytes that were read, valid until the next start; or -errno.
+  long finish() {
+    WorkAhead::finish();
+    fd_.reset();
+    return result_;
+  }
+  const char* bytes() const { return buffer_.get(); }
+
+ private:
+  void work() override { result_ = read_fully(fd_->get(), buffer_.get(), wanted_, offset_); }
+
+  std::shared_ptr<const Fd> fd_;  // null: nothing is to be read
+  std::size_t wanted_ = 0;
+  std::uint64_t offset_ = 0;
+  long result_ = 0;
+  const ReadPool::Buffer buffer_;
+};
+
+}  // namespace
+
 /// Reused, since a session's records need the same memory; freed when no fold is left. That of a large file,
-/// whose records are parsed by two threads, is freed with its fold.
+/// which is read and parsed by two threads, is freed with its fold.
 struct Follower::FoldMemory {
   static constexpr std::uint64_t large_file_bytes = 32 << 20;
-  static constexpr std::size_t large_read_bytes = 8 << 20;
+  static constexpr std::size_t large_read_bytes = 4 << 20;
 
-  explicit FoldMemory(std::size_t bytes)
-      : read_bytes(bytes),
-        buffer(std::make_unique_for_overwrite<char[]>(ReadPool::overlap_bytes + bytes + feed_padding)) {}
+  explicit FoldMemory(Workspace::Post post = nullptr)
+      : post(std::move(post)), read_bytes(this->post ? large_read_bytes : ReadPool::read_bytes) {
+    reads.push_back(std::make_shared<ReadAhead>(read_bytes));
+    if (this->post) reads.push_back(std::make_shared<ReadAhead>(read_bytes));
+  }
+  bool is_reusable() const { return !post; }
 
+  const Workspace::Post post;  // null: all is done by one thread
   const std::size_t read_bytes;
   Workspace workspace;
-  ReadPool::Buffer buffer;
+  std::vector<std::shared_ptr<ReadAhead>> reads;  // used in turn
 };
 
 struct Follower::Fold {
@@ -35,7 +76,7 @@ struct Follower::Fold {
   std::shared_ptr<FoldMemory> memory;
 
   // Used by the thread of `folds_`, until a slice is handed over.
-  Fd fd;
+  std::shared_ptr<const Fd> fd;
   FileStat opened;  // before its first byte was read
   int error = 0;    // of errno
   /// Set if the file is not the one whose first `bytes` bytes were known: the reason of the reset that
@@ -55,14 +96,17 @@ struct Follower::Fold {
     NullSink no_delivery;
     const std::uint64_t end = std::min(bytes, file->bytes_read() + slice_bytes);
     while (file->bytes_read() < end) {
+      ReadAhead& read = *memory->reads.front();
+      if (!read.is_started()) start_read(read, file->bytes_read());
       const std::size_t overlap = file->overlap_bytes();
       const std::size_t wanted = next_read_bytes(*file, bytes, memory->read_bytes);
-      const long got = read_fully(fd.get(), memory->buffer.get(), wanted, file->bytes_read() - overlap);
+      const long got = read.finish();
       if (got < 0) {
         error = static_cast<int>(-got);
         return true;
       }
-      const std::span<const char> all(memory->buffer.get(), static_cast<std::size_t>(got));
+      const std::span<const char> all(read.bytes(), static_cast<std::size_t>(got));
+      if (all.size() == wanted) read_ahead(file->bytes_read() + (wanted - overlap));
       if (all.size() > overlap) {
         if (!file->matches_overlap(all.first(overlap))) {
           reset_reason = "rewritten";
@@ -80,13 +124,28 @@ struct Follower::Fold {
     return is_complete;
   }
 
+  // The bytes from `begin`, with the overlap before them.
+  void start_read(ReadAhead& read, std::uint64_t begin) {
+    const std::uint64_t overlap = std::min<std::uint64_t>(begin, ReadPool::overlap_bytes);
+    const std::uint64_t fresh = std::min<std::uint64_t>(memory->read_bytes, bytes - begin);
+    read.start(fd, static_cast<std::size_t>(overlap + fresh), begin - overlap);
+  }
+
+  void read_ahead(std::uint64_t begin) {
+    if (!memory->post || begin >= bytes) return;
+    std::rotate(memory->reads.begin(), memory->reads.begin() + 1, memory->reads.end());
+    start_read(*memory->reads.front(), begin);
+    memory->post([read = memory->reads.front()] { read->run(); });
+  }
+
   bool open() {
-    fd = open_for_reading(file->path());
-    if (!fd) {
+    auto opened_fd = std::make_shared<Fd>(open_for_reading(file->path()));
+    if (!*opened_fd) {
       error = errno;
       return false;
     }
-    opened = stat_file(fd.get());
+    fd = std::move(opened_fd);
+    opened = stat_file(fd->get());
     if (!opened.is_regular()) error = opened.error ? opened.error : EINVAL;  // directories can be opened too
     // A later change in the same tick of the file system's clock would have the same change time.
     if (opened.changed_ns > wall_now().count() - time_granularity_ns) opened.changed_ns = 0;
@@ -117,14 +176,14 @@ void Follower::start_folds() {
       disk_.soon([this, fold] { finish_fold(*fold); });
       continue;
     }
-    if (fold->bytes >= FoldMemory::large_file_bytes && options_.folds_max > 1) {
-      fold->memory = std::make_shared<FoldMemory>(FoldMemory::large_read_bytes);
-      // A relayed record is valid only until the next one is read.
-      if (!fold->file->reads_relayed())
-        fold->memory->workspace.parse_ahead(
-            [executor = folds_.executor()](auto task) { boost::asio::post(executor, std::move(task)); });
+    // A relayed record is valid only until the next one is read.
+    if (fold->bytes >= FoldMemory::large_file_bytes && options_.folds_max > 1 &&
+        !fold->file->reads_relayed()) {
+      fold->memory = std::make_shared<FoldMemory>(
+          [executor = folds_.executor()](auto task) { boost::asio::post(executor, std::move(task)); });
+      fold->memory->workspace.parse_ahead(fold->memory->post);
     } else if (fold_memory_.empty()) {
-      fold->memory = std::make_shared<FoldMemory>(ReadPool::read_bytes);
+      fold->memory = std::make_shared<FoldMemory>();
     } else {
       fold->memory = std::move(fold_memory_.back());
       fold_memory_.pop_back();
@@ -145,7 +204,7 @@ void Follower::finish_fold(Fold& fold) {
   --pending_folds_;
   --active_folds_;
   auto memory = std::move(fold.memory);
-  if (memory && memory->read_bytes == ReadPool::read_bytes) fold_memory_.push_back(std::move(memory));
+  if (memory && memory->is_reusable()) fold_memory_.push_back(std::move(memory));
   memory.reset();
   if (pending_folds_ == 0) fold_memory_.clear();
   const auto file = fold.file;
