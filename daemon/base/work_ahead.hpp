@@ -21,6 +21,7 @@ class WorkAhead {
     state_.store(State::done);
     state_.notify_all();
   }
+  bool is_done() const { return state_.load(std::memory_order_acquire) == State::done; }
 
  protected:
   /// What work() needs was set.
