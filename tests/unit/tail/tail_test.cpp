@@ -33,6 +33,19 @@ struct RootFixture {
   TemporaryDirectory root;
 };
 
+/// 40 MiB, read by two threads (FoldMemory::large_file_bytes): prompts of up to 64 KiB, one line that is
+/// longer than a read, and one without its end.
+std::string large_text() {
+  std::string text;
+  for (int n = 0; text.size() < (40u << 20); ++n) {
+    std::string line = prompt(n);
+    line.insert(line.size() - std::string_view("\"}}\n").size(),
+                n == 700 ? 5u << 20 : static_cast<std::size_t>(n) * 7919 % 65'536, 'x');
+    text += line;
+  }
+  return text + prompt(1'000'000).substr(0, 50);
+}
+
 }  // namespace
 
 TEST_CASE("recent files are folded at start, others are cold") {
@@ -187,6 +200,60 @@ TEST_CASE("many recent files larger than a batch are folded completely at start"
   append(files.root / "projects/p/b.jsonl", prompt(1'000'000));
   fixture.read("r/p/b");
   REQUIRE(fixture.observer.streams["r/p/b"].resets.empty());
+}
+
+TEST_CASE("a large file has the same state, whichever thread reads and parses its parts") {
+  RootFixture files;
+  const std::string text = large_text();
+  const std::string path = files.add("large", text);
+  const int threads = GENERATE(1, 2);
+  boost::asio::thread_pool folds(static_cast<std::size_t>(threads));  // of one, none is left to do it ahead
+  tail::Options options = TailFixture::options(files.root.path());
+  options.fold_executor = folds.get_executor();
+  TailFixture fixture(options, Mode::both);
+  fixture.start();
+  const Fold expected(text);
+  const Transcript& transcript = *fixture.tail->find("r/p/large")->transcript();
+  REQUIRE(transcript.bytes_read() == text.size());
+  REQUIRE(transcript.end() == expected.end);
+  append(path, prompt(1'000'000).substr(50) + prompt(1'000'001));
+  fixture.read("r/p/large");
+  const Lines all = fold_of(contents(path));
+  REQUIRE(fixture.observer.streams["r/p/large"].events ==
+          Lines(all.begin() + static_cast<std::ptrdiff_t>(expected.events.size()), all.end()));
+  folds.join();
+}
+
+TEST_CASE("a large file that is changed between two parts of its fold is a new history") {
+  RootFixture files;
+  const std::string text = large_text();
+  const std::string path = files.add("large", text, 10s);
+  boost::asio::io_context folds;  // the test's thread runs one task of it at a time
+  tail::Options options = TailFixture::options(files.root.path());
+  options.fold_executor = folds.get_executor();
+  TailFixture fixture(options, Mode::both);
+  fixture.tail->start([] {});
+  const auto run_one = [&folds] {
+    folds.restart();
+    return folds.poll_one() > 0;
+  };
+  fixture.until(run_one);
+  std::string reason;
+  SECTION("truncated") {
+    fs::resize_file(path, text.size() / 2);
+    reason = "truncated";
+  }
+  SECTION("rewritten") {
+    std::string other = text;
+    std::replace(other.begin(), other.end(), 'x', 'y');
+    write_file(path, other, 0);
+    reason = "rewritten";
+  }
+  fixture.until([&] {
+    run_one();
+    return fixture.observer.streams["r/p/large"].resets == Lines{reason};
+  });
+  fixture.same("r/p/large", path);
 }
 
 TEST_CASE("files below conversations/ are named like those of projects/ unless the name is taken") {
