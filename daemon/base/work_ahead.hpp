@@ -5,7 +5,7 @@
 namespace earshot {
 
 /// The thread that claims the work first does it. One thread starts and finishes it, any may run it; a run
-/// that comes late does what was started meanwhile, or nothing.
+/// that is late does what was started meanwhile, or nothing.
 class WorkAhead {
  public:
   WorkAhead() = default;

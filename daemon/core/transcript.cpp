@@ -26,7 +26,7 @@ std::size_t last_line_end(std::string_view bytes) {
 
 }  // namespace
 
-// One chunk of lines whose records are read before it is their turn.
+// One chunk of lines; its records are read before it is their turn.
 class ChunkAhead final : public WorkAhead {
  public:
   static constexpr std::size_t lines_max = 4096;  // a chunk with more lines is not read ahead

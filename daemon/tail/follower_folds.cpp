@@ -14,7 +14,7 @@ constexpr std::int64_t time_granularity_ns = 2'000'000'000;
 
 namespace {
 
-/// One read of a file, perhaps before its bytes are needed.
+/// One read of a file, which may be done before its bytes are needed.
 class ReadAhead final : public WorkAhead {
  public:
   /// `bytes_max`: behind an overlap.

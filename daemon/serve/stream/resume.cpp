@@ -329,7 +329,7 @@ void Subscriber::finish(std::unique_ptr<Resume> resume) {
   }
   std::vector<std::string> frames;
   if (!resume->id.empty()) frames = bookmark_frames(resume->id, resume->cursors, complete);
-  if (!complete) {  // add_queued() goes on with push_resets()
+  if (!complete) {  // add_queued() continues with push_resets()
     resume->is_read = true;
     queue_.push_front({position_, Kind::resume, nullptr, std::move(resume), subscribers});
   }
