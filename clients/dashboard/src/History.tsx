@@ -5,7 +5,7 @@ import { sessionKey } from "../../sdk/src/index.js";
 import { connection, currentFrame, daemonHost } from "./connection.js";
 import { ConnectionHelp } from "./ConnectionStatus.js";
 import { hourMinute, ms, plural, programName, shortModel, stale, tokens } from "./format.js";
-import { byDay, load, pieces, type Page, type PastSession, type Result, type Wanted } from "./history.js";
+import { byDay, isRefusedForNow, load, pieces, type Page, type PastSession, type Result, type Wanted } from "./history.js";
 import { focusedItem, keepHistory, restorePosition, takeHistory } from "./historyReturn.js";
 import { costText } from "./Numbers.js";
 import { placeText, type Place } from "./place.js";
@@ -16,13 +16,14 @@ import { HostFilter } from "./Top.js";
 
 const typing_ms = 200; // a search begins when nothing was typed for so long
 const building_ms = 2000; // the first page is loaded again while the index is being built
+const retry_ms = 2000; // after a response that refuses for now
 const pages_max = 50; // more are not kept: the filters narrow the list
 
 const kinds: Array<[string, string]> = [["", "Everything"], ["prompt", "Prompts"], ["answer", "Answers"], ["tool", "Tool inputs"], ["title", "Titles"]];
 const kind_names: Record<string, string> = { prompt: "You", answer: "Agent", tool: "Tool", title: "Title" };
 
 /** `key`: of the filters that the pages belong to. */
-interface Loaded { key: string; pages: Page[]; error: string; loading: boolean }
+interface Loaded { key: string; pages: Page[]; error: string; loading: boolean; is_refused_for_now?: boolean }
 
 /** The pages for these filters, loaded again when they change. `more` adds a page. On the way back from a session they are those from before, at the same place. */
 function usePages(wanted: Wanted): Loaded & { more: () => void; not_searched: boolean } {
@@ -45,12 +46,13 @@ function usePages(wanted: Wanted): Loaded & { more: () => void; not_searched: bo
   const request = useRef(0); // responses to earlier ones are dropped
   const last_find = useRef(wanted.find);
   const live = connection.value.state === "live";
-  const fetchPage = (before: Page[], after?: string) => {
+  /** `error`: shown meanwhile. */
+  const fetchPage = (before: Page[], after?: string, error = "") => {
     const number = ++request.current;
-    setState({ key, pages: before, error: "", loading: true });
+    setState({ key, pages: before, error, loading: true });
     load(wanted, exactPattern, after).then(
       (page) => number === request.current && setState({ key, pages: [...before, page], error: "", loading: false }),
-      (error: Error) => number === request.current && setState({ key, pages: before, error: error.message, loading: false }));
+      (error: Error) => number === request.current && setState({ key, pages: before, error: error.message, loading: false, is_refused_for_now: isRefusedForNow(error) }));
   };
   useEffect(() => {
     if (!live) return;
@@ -62,6 +64,11 @@ function usePages(wanted: Wanted): Loaded & { more: () => void; not_searched: bo
     const timer = setTimeout(() => fetchPage([]), typed ? typing_ms : 0);
     return () => clearTimeout(timer);
   }, [key, live]);
+  useEffect(() => {
+    if (!state.is_refused_for_now || !live) return;
+    const timer = setTimeout(() => fetchPage(state.pages, state.pages.at(-1)?.next, state.error), retry_ms);
+    return () => clearTimeout(timer);
+  }, [state, live, key]);
   const building = state.pages.length === 1 && state.pages[0]!.index.building;
   useEffect(() => {
     if (!building || !live) return;

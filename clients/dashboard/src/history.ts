@@ -1,6 +1,6 @@
 // All sessions and the search in their text, from the daemon's index over HTTP.
 import type { SessionFrame } from "../../sdk/src/index.js";
-import { fetchJson } from "./http.js";
+import { HttpError, fetchJson } from "./http.js";
 import { escapeControls } from "./sanitize.js";
 
 type Usage = SessionFrame["usage"];
@@ -75,6 +75,9 @@ export function load({ find, project, host, day, kind }: Wanted, exactPattern: (
     throw error instanceof TypeError ? new Error("The daemon did not respond.") : error;
   });
 }
+
+/** The index is not open yet, or too many requests wait: the same request succeeds later. */
+export const isRefusedForNow = (error: Error) => error instanceof HttpError && (error.status === 429 || error.status === 503);
 
 export interface Piece { text: string; is_match: boolean }
 

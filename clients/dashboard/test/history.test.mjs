@@ -118,6 +118,21 @@ withBrowser("the history", (env) => {
     assert.deepEqual(errors, []);
   });
 
+  test("a history that the daemon refuses for now is loaded later", async () => {
+    new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Hello").finishTurn("Hi.");
+    await env.daemon.start();
+    const { page, errors } = await env.openPage();
+    await page.locator("#sessions .row").first().waitFor();
+    let refused = 0;
+    await page.route(/\/v1\/history/, (route) => (++refused <= 2 ? route.fulfill({ status: 503, body: "the index is not available at the moment: retry later" }) : route.continue()));
+    await page.keyboard.press("h");
+    await page.getByRole("alert").getByText("not available at the moment").waitFor();
+    await waitForCount(page, ".past", 1);
+    assert.equal(await page.getByRole("alert").count(), 0);
+    assert.ok(refused > 2);
+    assert.deepEqual(errors.filter((text) => !text.includes("503")), []);
+  });
+
   test("the way back from a session leads to the same pages, scrolled as before, with the same entry focused", async () => {
     const template = new ScriptedSession(env.daemon.root, "/home/ada/api").at(9 * day_minutes).addPrompt("Mend the lamp").finishTurn("Mended.");
     for (let n = 0; n < 250; n++) coldCopy(template, 9);
