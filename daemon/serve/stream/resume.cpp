@@ -401,16 +401,16 @@ void Subscriber::on_other_history(const std::string& stream, std::string_view re
 }
 
 /// Queued at the head: by then the events of all other streams were sent, and the session frames describe
-/// exactly that position. Frames of these streams before it are muted. False: the slice of the loop's time
-/// is used, and others follow.
+/// exactly that position. Frames of these streams before it are muted. At most resets_per_turn; false: others
+/// follow.
 bool Subscriber::push_resets(Resume& resume) {
-  const auto slice_end = Clock::now() + SessionScans::slice_time_max;
+  const std::size_t end = std::min(resume.others.size(), resume.resets_pushed + resets_per_turn);
   // The id is sent also if the log had evicted the events: a session frame follows, not the first line.
   std::string id = resume.id;
   for (const Subscription& subscription : subscriptions_)
     if (id.empty() && (subscription.bit & resume.subscribers)) id = subscription.id;
-  std::set<Session*> sessions;
-  do {
+  std::vector<Session*> sessions;
+  while (resume.resets_pushed < end) {
     const Resume::OtherHistory& other = resume.others[resume.resets_pushed++];
     const tail::Stream* existing = context_.archive->find(other.stream);
     const tail::Stream* stream = may_see(existing) ? existing : nullptr;
@@ -420,13 +420,13 @@ bool Subscriber::push_resets(Resume& resume) {
                                 stream ? std::string_view(other.reason) : "unknown")),
          resume.subscribers);
     Session* session = session_name.empty() ? nullptr : context_.sessions.find(session_name);
-    if (session && sessions.insert(session).second)
-      context_.sessions.frame(*session, audience_);  // encoded in this slice
+    if (session && std::find(sessions.begin(), sessions.end(), session) == sessions.end())
+      sessions.push_back(session);
     const auto known = resume.stream_ids.find(other.stream);
     if (known != resume.stream_ids.end()) mutes_.push_back({known->second, log().head()});
     if (stream && context_.sessions.contains(*stream))
       mutes_.push_back({context_.sessions.stream_id(*stream), log().head()});
-  } while (resume.resets_pushed < resume.others.size() && Clock::now() < slice_end);
+  }
   for (Session* session : sessions)
     push(Kind::snapshot, context_.sessions.frame(*session, audience_), resume.subscribers);
   if (resume.resets_pushed < resume.others.size()) return false;

@@ -169,6 +169,7 @@ class Subscriber final : private EvictionListener {
   // While more is unsent, further subscriptions wait.
   static constexpr std::size_t snapshot_bytes_max = 4 << 20;
   static constexpr std::size_t resume_streams_max = 4096;
+  static constexpr std::size_t resets_per_turn = 32;  // of the loop; with each, a session frame is encoded
 
   /// A snapshot that is sent by page. Sessions that changed since it began are sent at once, like all
   /// changes; the order of the others is fixed. So the last key says which were sent, and no list of them is
