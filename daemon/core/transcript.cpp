@@ -213,7 +213,8 @@ std::string_view Transcript::Parts::feed_ahead(std::string_view bytes, Workspace
     if (folded == started) return bytes;
     ChunkAhead& chunk = *work.ahead[folded % ring];
     // Parses later ones instead of waiting.
-    for (std::size_t next = folded; next < started && !chunk.is_done(); ++next) work.ahead[next % ring]->run();
+    for (std::size_t next = folded; next < started && !chunk.is_done(); ++next)
+      work.ahead[next % ring]->run();
     ++folded;
     chunk.finish();
     take_chunk(chunk, work, sink);
