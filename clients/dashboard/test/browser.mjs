@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { request } from "node:http";
+import { setTimeout } from "node:timers/promises";
 import { chromium } from "playwright-core";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -34,6 +35,15 @@ export function post(daemon, path, json, method = "POST") {
 
 /** Returns the URL that `earshot open` would print. */
 export const signInUrl = async (daemon) => JSON.parse((await post(daemon, "/v1/codes")).body).url;
+
+/** Waits until the daemon answers questions about the history: its index is open. */
+export async function waitForIndex(daemon) {
+  const end = Date.now() + timeout_ms;
+  for (let answer; answer?.status !== 200; await setTimeout(20)) {
+    if (Date.now() > end) throw new Error(`the index is not open: ${answer?.status} ${answer?.body}`);
+    answer = await post(daemon, "/v1/history", undefined, "GET");
+  }
+}
 
 /** The browsers that are signed in. */
 export const browsersOf = async (daemon) => JSON.parse((await post(daemon, "/v1/browsers", undefined, "GET")).body).browsers;

@@ -5,6 +5,7 @@ import { mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { assertFitsWidth, violations, waitForCount, withBrowser } from "./harness.mjs";
+import { waitForIndex } from "./browser.mjs";
 import { ScriptedSession } from "./fixtures.mjs";
 
 const day_minutes = 1440;
@@ -24,11 +25,16 @@ function coldCopy(session, days = 5) {
 withBrowser("the history", (env) => {
   const search = (page) => page.getByRole("searchbox", { name: "Search the text of all sessions" });
 
+  async function startWithIndex() {
+    await env.daemon.start();
+    await waitForIndex(env.daemon);
+  }
+
   test("old sessions are listed by day and project, page by page, and a filter is part of the address", async () => {
     for (let n = 0; n < 3; n++) new ScriptedSession(env.daemon.root, "/home/ada/web").at(n * day_minutes).addPrompt(`Paint wall ${n}`).finishTurn("Painted.");
     const template = new ScriptedSession(env.daemon.root, "/home/ada/api").at(9 * day_minutes).addPrompt("Mend the lamp").finishTurn("Mended.");
     for (let n = 0; n < 120; n++) coldCopy(template, 9);
-    await env.daemon.start();
+    await startWithIndex();
     const { page, errors } = await env.openPage();
     await page.getByRole("link", { name: "History" }).click();
     await waitForCount(page, ".past", 100); // a page
@@ -63,7 +69,7 @@ withBrowser("the history", (env) => {
     for (let n = 0; n < 300; n++) one.addPrompt(n === 7 ? "Repair the flaky scheduler" : `Question ${n}`).finishTurn(`Answer ${n}`);
     const cold = coldCopy(one);
     one.addPrompt("Unrelated").finishTurn("Yes.");
-    await env.daemon.start();
+    await startWithIndex();
     const { page, errors } = await env.openPage();
     await page.locator("#sessions .row").first().waitFor();
     await page.keyboard.press("h");
@@ -120,7 +126,7 @@ withBrowser("the history", (env) => {
 
   test("a history that the daemon refuses for now is loaded later", async () => {
     new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Hello").finishTurn("Hi.");
-    await env.daemon.start();
+    await startWithIndex();
     const { page, errors } = await env.openPage();
     await page.locator("#sessions .row").first().waitFor();
     let refused = 0;
@@ -136,7 +142,7 @@ withBrowser("the history", (env) => {
   test("the way back from a session leads to the same pages, scrolled as before, with the same entry focused", async () => {
     const template = new ScriptedSession(env.daemon.root, "/home/ada/api").at(9 * day_minutes).addPrompt("Mend the lamp").finishTurn("Mended.");
     for (let n = 0; n < 250; n++) coldCopy(template, 9);
-    await env.daemon.start();
+    await startWithIndex();
     const { page, errors } = await env.openPage();
     await page.locator("#sessions .row").first().waitFor();
     const before = await page.evaluate(() => history.length);
@@ -189,7 +195,7 @@ withBrowser("the history", (env) => {
   test("a session has the title of the overview, and an estimated cost is marked", async () => {
     const one = new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Mend the lamp").finishTurn("Mended.");
     one.addPrompt("Then paint the door").finishTurn("Painted.");
-    await env.daemon.start();
+    await startWithIndex();
     const { page } = await env.openPage();
     const row = page.locator("#sessions .row .title");
     await row.waitFor();
@@ -209,7 +215,7 @@ withBrowser("the history", (env) => {
     const one = new ScriptedSession(env.daemon.root, "/home/ada/<b>api").addPrompt(hostile);
     one.runTool("Bash", { command: `needle ${script}` }, 1, "ok");
     one.finishTurn(`needle ${"\ud83d\ude42".repeat(50)} needle \u202ex`);
-    await env.daemon.start();
+    await startWithIndex();
     const { page, errors } = await env.openPage({}, undefined, (fresh) => fresh.addInitScript(() => {
       globalThis.violations = [];
       document.addEventListener("securitypolicyviolation", (event) => violations.push(event.violatedDirective));
@@ -235,7 +241,7 @@ withBrowser("the history", (env) => {
 
   test("without a connection the history is marked, and a search says that it was not made", async () => {
     new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Mend the lamp").finishTurn("Mended.");
-    await env.daemon.start();
+    await startWithIndex();
     const { page } = await env.openPage();
     await page.locator("#sessions .row").first().waitFor();
     await page.keyboard.press("h");

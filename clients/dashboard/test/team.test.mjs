@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { waitForIndex } from "./browser.mjs";
 import { assertFitsWidth, withBrowser, waitForCount, violations } from "./harness.mjs";
 import { ScriptedSession, registerProcess } from "./fixtures.mjs";
 import { color_schemes, screens } from "./screenshots.mjs";
@@ -107,6 +108,7 @@ withBrowser("a team", (env) => {
     startSession(team, "ada", "Fix the lamp");
     startSession(team, "grace", "Fix the horn");
     await waitForCount(page, "#sessions .row", 2);
+    await waitForIndex(team.hub);
     await page.getByRole("link", { name: "History" }).click();
     const end = Date.now() + index_ms_max;
     do { // until the index has both
