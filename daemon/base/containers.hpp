@@ -111,6 +111,22 @@ class HashSet {
   HashMap<Nothing> map_;
 };
 
+/// A value that most owners never change from its default: one pointer until then.
+template <class Value>
+class Rare {
+ public:
+  const Value& operator*() const { return value_ ? *value_ : unchanged_; }
+  const Value* operator->() const { return &**this; }
+  Value& change() {
+    if (!value_) value_ = std::make_unique<Value>();
+    return *value_;
+  }
+
+ private:
+  std::unique_ptr<Value> value_;
+  inline static const Value unchanged_{};
+};
+
 /// A map from strings that drops the key inserted first when it has more than `size_max`.
 template <class Value, std::size_t size_max>
 class BoundedMap {

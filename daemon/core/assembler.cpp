@@ -132,12 +132,13 @@ bool Assembler::is_new_record() {
     ++counts_.duplicates;
     return false;
   }
-  if (pending_titles_.empty()) return true;
-  const auto pending = std::find_if(pending_titles_.begin(), pending_titles_.end(),
-                                    [&](const auto& each) { return each.first == id; });
-  if (pending != pending_titles_.end()) {
+  if (pending_titles_->empty()) return true;
+  auto& titles = pending_titles_.change();
+  const auto pending =
+      std::find_if(titles.begin(), titles.end(), [&](const auto& each) { return each.first == id; });
+  if (pending != titles.end()) {
     titles_[static_cast<int>(fact::Title::Kind::summary)] = std::move(pending->second);
-    pending_titles_.erase(pending);
+    titles.erase(pending);
   }
   return true;
 }
@@ -148,7 +149,7 @@ std::uint32_t Assembler::find_chain() {
   if (!record_->sidechain || !own_agent_.empty()) return own_chain;
   std::uint32_t chain = own_chain;
   if (!record_->parent.empty()) {
-    if (const auto* known = sidechain_of_uuid_.find(hash(record_->parent))) chain = *known;
+    if (const auto* known = sidechain_of_uuid_->find(hash(record_->parent))) chain = *known;
   } else if (!record_->has_parent_key) {
     chain = last_sidechain_;
   }
@@ -162,7 +163,7 @@ std::uint32_t Assembler::find_chain() {
     chains_.back().agent = record_->uuid.empty() ? record_name_ : std::string(short_id(record_->uuid));
   }
   bool fresh = false;
-  if (!record_->uuid.empty()) sidechain_of_uuid_.insert(hash(record_->uuid), chain, fresh);
+  if (!record_->uuid.empty()) sidechain_of_uuid_.change().insert(hash(record_->uuid), chain, fresh);
   return last_sidechain_ = chain;
 }
 
@@ -204,8 +205,8 @@ void Assembler::emit_session_changes() {
     if (only_summaries_ && state_.continues.empty()) state_.continues = short_id(title->leaf);
     if (const std::uint64_t leaf = hash(title->leaf); uuids_.contains(leaf))
       titles_[static_cast<int>(title->kind)] = short_text(title->text);
-    else if (pending_titles_.size() < titles_max)
-      pending_titles_.emplace_back(leaf, short_text(title->text));
+    else if (pending_titles_->size() < titles_max)
+      pending_titles_.change().emplace_back(leaf, short_text(title->text));
     else
       ++counts_.dropped;
   }
@@ -360,7 +361,7 @@ void Assembler::apply(const fact::MessageUsage& used) {
   }
   bool fresh = false;
   Tokens& small = usage_by_message_.insert(id, {}, fresh);
-  const Usage* const large = large_usage_.find(id);
+  const Usage* const large = large_usage_->find(id);
   const Usage before = large ? *large : Usage{small.input, small.output, small.cache_read, small.cache_write};
   Usage now{std::max(before.input, used.usage.input), std::max(before.output, used.usage.output),
             std::max(before.cache_read, used.usage.cache_read),
@@ -368,7 +369,7 @@ void Assembler::apply(const fact::MessageUsage& used) {
   now.cache_write_1h = std::min(used.usage.cache_write_1h, now.cache_write);
   constexpr std::uint64_t small_max = std::numeric_limits<std::uint32_t>::max();
   if (std::max({now.input, now.output, now.cache_read, now.cache_write}) > small_max) {
-    large_usage_.insert(id, now, fresh) = now;
+    large_usage_.change().insert(id, now, fresh) = now;
   } else {
     small = {static_cast<std::uint32_t>(now.input), static_cast<std::uint32_t>(now.output),
              static_cast<std::uint32_t>(now.cache_read), static_cast<std::uint32_t>(now.cache_write)};
@@ -386,7 +387,7 @@ void Assembler::apply(const fact::MessageUsage& used) {
   if (is_own_chain()) state_.context_tokens = now.input + now.cache_read + now.cache_write;
   bool is_cost_higher = false;
   if (used.cost_usd) {
-    double& cost = cost_by_message_.insert(id, 0, fresh);
+    double& cost = cost_by_message_.change().insert(id, 0, fresh);
     if (fresh) state_.usage_by_model.cover(used.model, before);
     is_cost_higher = *used.cost_usd > cost;
     if (is_cost_higher) {
@@ -395,7 +396,7 @@ void Assembler::apply(const fact::MessageUsage& used) {
     }
     cost = std::max(cost, *used.cost_usd);
   }
-  if (is_higher) state_.usage_by_model.add(used.model, more, cost_by_message_.contains(id));
+  if (is_higher) state_.usage_by_model.add(used.model, more, cost_by_message_->contains(id));
   if (is_higher || is_cost_higher)
     emit(event::UsageUpdated{message, used.model, now, state_.usage, state_.cost_usd});
 }
@@ -444,9 +445,10 @@ void Assembler::apply(const fact::Summary& summary) {
 
 void Assembler::apply(const fact::Notification& notification) {
   const std::uint64_t task = hash(notification.task, HashKind::task);
-  const std::uint32_t* const resumed = resume_counts_.find(task);
+  const std::uint32_t* const resumed = resume_counts_->find(task);
   const std::uint64_t generation = resumed ? *resumed : 0;
-  if (!finished_tasks_.insert(hash(notification.status, static_cast<HashKind>(task + generation)))) return;
+  if (!finished_tasks_.change().insert(hash(notification.status, static_cast<HashKind>(task + generation))))
+    return;
   emit(event::TaskFinished{notification.task, notification.call, notification.status, notification.summary});
   const auto agent = std::find_if(state_.agents.begin(), state_.agents.end(), [&](const RunningAgent& one) {
     return one.background && (one.subagent == cut_utf8(notification.task, text_bytes_max) ||
@@ -454,9 +456,9 @@ void Assembler::apply(const fact::Notification& notification) {
   });
   if (agent == state_.agents.end()) {
     const std::string_view name = short_text(notification.task);
-    counts_.dropped += early_reports_.size() >= early_reports_max && !early_reports_.find(name);
-    early_reports_[name] = Report{std::string(short_text(agent_outcome(notification.status))),
-                                  notification.duration_ms, notification.tokens, notification.tools};
+    counts_.dropped += early_reports_->size() >= early_reports_max && !early_reports_->find(name);
+    early_reports_.change()[name] = Report{std::string(short_text(agent_outcome(notification.status))),
+                                           notification.duration_ms, notification.tokens, notification.tools};
     return;
   }
   const std::string call = agent->call;
@@ -475,15 +477,15 @@ void Assembler::apply(const fact::AgentLink& link) {
 }
 
 std::size_t Assembler::memory_bytes() const {
-  std::size_t bytes = sizeof *this + uuids_.memory_bytes() + sidechain_of_uuid_.memory_bytes() +
+  std::size_t bytes = sizeof *this + uuids_.memory_bytes() + sidechain_of_uuid_->memory_bytes() +
                       call_numbers_.memory_bytes() + usage_by_message_.memory_bytes() +
-                      finished_tasks_.memory_bytes();
-  bytes += large_usage_.memory_bytes() + cost_by_message_.memory_bytes() + resume_counts_.memory_bytes();
+                      finished_tasks_->memory_bytes();
+  bytes += large_usage_->memory_bytes() + cost_by_message_->memory_bytes() + resume_counts_->memory_bytes();
   bytes += chains_.capacity() * sizeof(Chain) + todo_lists_bytes_ + open_call_bytes_;
   for (const Chain& chain : chains_) bytes += chain.agent.size();
-  bytes += (early_reports_.size() + early_results_.size()) * (sizeof(EarlyResult) + 64);
-  for (const auto& [task, report] : early_reports_) bytes += 2 * task.size() + report.outcome.size();
-  for (const auto& [id, result] : early_results_)
+  bytes += (early_reports_->size() + early_results_->size()) * (sizeof(EarlyResult) + 64);
+  for (const auto& [task, report] : *early_reports_) bytes += 2 * task.size() + report.outcome.size();
+  for (const auto& [id, result] : *early_results_)
     bytes += result.subagent.size() + result.report.outcome.size();
   for (const Todo& todo : state_.todos) bytes += sizeof todo + todo.content.size() + todo.active_form.size();
   for (const OpenTool& tool : state_.tools)
@@ -491,7 +493,7 @@ std::size_t Assembler::memory_bytes() const {
   for (const RunningAgent& agent : state_.agents)
     bytes += sizeof agent + agent.call.size() + agent.subagent.size() + agent.agent_type.size() +
              agent.description.size();
-  for (const auto& [leaf, title] : pending_titles_) bytes += sizeof title + title.size();
+  for (const auto& [leaf, title] : *pending_titles_) bytes += sizeof title + title.size();
   for (const std::string& title : titles_) bytes += title.size();
   bytes += state_.usage_by_model.memory_bytes();
   return bytes;

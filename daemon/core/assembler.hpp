@@ -195,18 +195,18 @@ class Assembler {
   std::string recorded_agent_;  // of relayed events
 
   HashSet uuids_;
-  HashMap<std::uint32_t> sidechain_of_uuid_;  // of inline sidechains only
+  Rare<HashMap<std::uint32_t>> sidechain_of_uuid_;  // of inline sidechains only
   std::vector<Chain> chains_;                 // [0] is the own chain
   std::uint32_t last_sidechain_ = own_chain;
 
   std::string titles_[4];  // by fact::Title::Kind, which is also the precedence
-  std::vector<std::pair<std::uint64_t, std::string>> pending_titles_;  // by the leaf's hash
+  Rare<std::vector<std::pair<std::uint64_t, std::string>>> pending_titles_;  // by the leaf's hash
   bool only_summaries_ = true;
   bool has_turn_positions_ = false;
 
   HashMap<std::uint32_t> call_numbers_;       // of every call id: its number in open_calls_; 0: finished
   std::map<std::uint32_t, Call> open_calls_;  // in order of invocation
-  std::unordered_map<std::uint64_t, EarlyResult> early_results_;  // by call id
+  Rare<std::unordered_map<std::uint64_t, EarlyResult>> early_results_;  // by call id
   std::uint32_t call_count_ = 0;
   std::uint32_t own_open_calls_ = 0;
   std::size_t open_call_bytes_ = 0;
@@ -223,11 +223,11 @@ class Assembler {
   bool awaits_summary_ = false;  // a compaction finished and its summary has not been read
 
   HashMap<Tokens> usage_by_message_;
-  HashMap<Usage> large_usage_;
-  HashMap<double> cost_by_message_;
-  HashSet finished_tasks_;
-  HashMap<std::uint32_t> resume_counts_;
-  BoundedMap<Report, early_reports_max> early_reports_;  // by task
+  Rare<HashMap<Usage>> large_usage_;
+  Rare<HashMap<double>> cost_by_message_;
+  Rare<HashSet> finished_tasks_;
+  Rare<HashMap<std::uint32_t>> resume_counts_;
+  Rare<BoundedMap<Report, early_reports_max>> early_reports_;  // by task
 
   // The current line and record.
   EventSink* sink_ = nullptr;

@@ -77,9 +77,9 @@ void Assembler::apply(const fact::Invocation& invocation) {
                                        : !record_->uuid.empty() ? record_->uuid
                                                                 : record_name_);
   bool fresh = false;
-  call_numbers_.insert(hash(id, HashKind::call), call_count_ + 1, fresh);
-  const auto early = fresh ? early_results_.end() : early_results_.find(hash(id, HashKind::call));
-  if (!fresh && early == early_results_.end()) return;
+  const std::uint64_t call_hash = hash(id, HashKind::call);
+  call_numbers_.insert(call_hash, call_count_ + 1, fresh);
+  if (!fresh && !early_results_->contains(call_hash)) return;
   if (fresh) {
     Call call;
     call.call = id, call.tool = invocation.tool, call.started = record_->time,
@@ -108,10 +108,7 @@ void Assembler::apply(const fact::Invocation& invocation) {
   turn_tools_ += is_own_chain();
   emit(event::ToolInvoked{id, invocation.tool, invocation.input, record_->message});
   EarlyResult result;
-  if (!fresh) {
-    result = std::move(early->second);
-    early_results_.erase(early);
-  }
+  if (!fresh) result = std::move(early_results_.change().extract(call_hash).mapped());
   if (invocation.purpose == Purpose::subagent) {
     add_agent({std::string(id), result.subagent, std::string(short_text(invocation.agent_type)),
                std::string(short_text(invocation.description)), std::string(short_id(record_->time)),
@@ -134,16 +131,17 @@ event::AgentFinished Assembler::agent_end(const Report& report) {
 
 // A background agent whose end was read before its launch.
 void Assembler::finish_reported_agent(std::string_view call, const std::string& subagent) {
-  const Report* report = early_reports_.find(subagent);
+  const Report* report = early_reports_->find(subagent);
   if (!report) return;
   const Report end = *report;
-  early_reports_.erase(subagent);
+  early_reports_.change().erase(subagent);
   finish_agent(call, agent_end(end));
 }
 
 void Assembler::apply(const fact::Result& result) {
   bool fresh = false;
-  if (!result.resumed.empty()) ++resume_counts_.insert(hash(result.resumed, HashKind::task), 0, fresh);
+  if (!result.resumed.empty())
+    ++resume_counts_.change().insert(hash(result.resumed, HashKind::task), 0, fresh);
   Call* open = result.by_position ? find_call_by_position() : open_call(result.call);
   if (!open && result.by_position) {
     if (result.output) emit(event::MessageAdded{"system", "text", result.output, {}, {}, std::nullopt});
@@ -167,8 +165,8 @@ void Assembler::apply(const fact::Result& result) {
     ++counts_.late_results;
     return;
   }
-  if (early_results_.size() < early_results_max)
-    early_results_[hash(short_id(result.call), HashKind::call)] = {
+  if (early_results_->size() < early_results_max)
+    early_results_.change()[hash(short_id(result.call), HashKind::call)] = {
         {std::string(short_text(agent_outcome_of(finished.outcome))), result.duration_ms, result.tokens,
          result.tools},
         std::string(short_text(result.subagent)),

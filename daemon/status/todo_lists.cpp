@@ -205,7 +205,7 @@ void TodoLists::apply(Result result) {
     newest->modified = format_time_if_valid(newest->modified_ms);
   }
   const bool is_changed = newest.has_value() && (!tracked.list || newest->todos != tracked.list->todos);
-  tracked.list = std::move(newest);
+  tracked.list = newest ? std::make_unique<TodoList>(std::move(*newest)) : nullptr;
   if (is_changed) on_change_(result.session);
 }
 
@@ -228,7 +228,7 @@ void TodoLists::retry_later() {
 
 const TodoList* TodoLists::of(const std::string& session) const {
   const auto found = tracked_.find(session);
-  return found != tracked_.end() && found->second.list ? &*found->second.list : nullptr;
+  return found != tracked_.end() ? found->second.list.get() : nullptr;
 }
 
 }  // namespace earshot::status

@@ -58,7 +58,7 @@ class TodoLists {
 
  private:
   struct Tracked {
-    std::optional<TodoList> list;
+    std::unique_ptr<TodoList> list;  // null: none
     int incomplete_reads = 0;  // in a row
   };
   struct Result {

@@ -193,8 +193,7 @@ std::vector<const LimitState*> limits_of(const Session& session) {
     if (const StreamState* state = state_of(member.stream))
       for (const LimitState& each : state->limits) add(each);
   if (session.account) add(*session.account);
-  if (session.reported)
-    for (const LimitState& each : session.reported->limits) add(each);
+  for (const LimitState& each : session.reported->limits) add(each);
   return limits;
 }
 

@@ -19,7 +19,7 @@ bool waits_for_permission(const status::Status& status) {
 
 /// Null: none are known.
 const ReportedNumbers* numbers_of_host(const Session& session) {
-  return session.reported && session.reported->is_from_host ? &*session.reported : nullptr;
+  return session.reported->is_from_host ? &*session.reported : nullptr;
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ std::optional<std::uint64_t> context_window_of(const Session& session, const Mod
   if (host && host->context_window) return host->context_window;
   const StreamState* main = state_of(session.main());
   if (main && main->context_window) return main->context_window;
-  if (session.reported && session.reported->context_window) return session.reported->context_window;
+  if (session.reported->context_window) return session.reported->context_window;
   if (!main) return std::nullopt;
   return models.context_window(main->model, main->context_tokens);
 }

@@ -68,7 +68,7 @@ Session& SessionStore::make(std::string_view name) {
   session->id = next_id_++;
   session->name = name;
   session->seen = &seen_;
-  if (const ReportedNumbers* reported = reported_.find(name)) session->reported = *reported;
+  if (const ReportedNumbers* reported = reported_.find(name)) session->reported.change() = *reported;
   if (const auto offset = clock_offsets_.find(host_of(name)); offset != clock_offsets_.end())
     session->clock_offset_ms = offset->second;
   if (is_online_ && !name.empty() && !is_online_(host_of(name)))
@@ -124,8 +124,8 @@ Session& SessionStore::session_of(const tail::Stream& stream) {
 Session* SessionStore::report(std::string_view name, const ReportedNumbers& numbers) {
   reported_[name] = numbers;
   Session* session = find(name);
-  if (!session || session->reported.value_or(ReportedNumbers{}) == numbers) return nullptr;
-  session->reported = numbers;
+  if (!session || *session->reported == numbers) return nullptr;
+  session->reported.change() = numbers;
   session->frames = {};
   return session;
 }

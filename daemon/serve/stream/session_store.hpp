@@ -80,7 +80,7 @@ struct Session {
   std::optional<status::Status> status;
   LiveWaits live_waits;
   std::optional<FileTodos> todos;
-  std::optional<ReportedNumbers> reported;
+  Rare<ReportedNumbers> reported;
   const LimitState* account = nullptr;  // the limit of its account, as a status line states it; null: none
   std::int64_t clock_offset_ms = 0;     // to be added to the times of its host; 0: that clock is right
   const SeenMarks* seen = nullptr;      // outlives the session; null: every turn was seen
