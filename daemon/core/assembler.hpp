@@ -196,7 +196,7 @@ class Assembler {
 
   HashSet uuids_;
   Rare<HashMap<std::uint32_t>> sidechain_of_uuid_;  // of inline sidechains only
-  std::vector<Chain> chains_;                 // [0] is the own chain
+  std::vector<Chain> chains_;                       // [0] is the own chain
   std::uint32_t last_sidechain_ = own_chain;
 
   std::string titles_[4];  // by fact::Title::Kind, which is also the precedence

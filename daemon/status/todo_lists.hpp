@@ -59,7 +59,7 @@ class TodoLists {
  private:
   struct Tracked {
     std::unique_ptr<TodoList> list;  // null: none
-    int incomplete_reads = 0;  // in a row
+    int incomplete_reads = 0;        // in a row
   };
   struct Result {
     std::string session;

@@ -1,7 +1,8 @@
-// HashMap, HashSet and BoundedMap.
+// HashMap, HashSet, Rare and BoundedMap.
 #include <catch2/catch.hpp>
 #include <map>
 #include <random>
+#include <vector>
 
 #include "base/containers.hpp"
 
@@ -60,6 +61,15 @@ TEST_CASE("a map that is fitted keeps its entries, takes less memory and can gro
     CHECK(map.size() == count);
     CHECK(set.size() == 2 * count);
   }
+}
+
+TEST_CASE("a rare value is the default until it is changed, for its owner alone") {
+  Rare<std::vector<int>> changed, other;
+  CHECK(changed->empty());
+  changed.change().push_back(1);
+  changed.change().push_back(2);
+  CHECK(*changed == std::vector{1, 2});
+  CHECK(other->empty());
 }
 
 TEST_CASE("a bounded map drops the key inserted first") {
