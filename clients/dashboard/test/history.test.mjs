@@ -124,7 +124,7 @@ withBrowser("the history", (env) => {
     assert.deepEqual(errors, []);
   });
 
-  test("a history that the daemon refuses for now is loaded later", async () => {
+  test("a history that the daemon refuses is loaded once it is answered", async () => {
     new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Hello").finishTurn("Hi.");
     await startWithIndex();
     const { page, errors } = await env.openPage();
