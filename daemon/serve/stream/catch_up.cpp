@@ -337,6 +337,8 @@ void CatchUps::feed(Fold& fold, std::span<const char> bytes, bool file_over) {
         collect.flush();
         waiter.over = true;
         waiter.end = end;
+        // A cursor behind the range is of another history, also if this fold, for others, reads up to it.
+        waiter.differs |= !waiter.verified;
       }
     }
   };

@@ -69,9 +69,11 @@ TranscriptOptions FakeStream::options() const {
 }
 
 void FakeStream::restart() {
-  transcript_ = std::make_unique<Transcript>(options());
+  unread();
   written_.clear();
 }
+
+void FakeStream::unread() { transcript_ = std::make_unique<Transcript>(options()); }
 
 std::vector<Cursor> FakeStream::cursors(const std::function<bool(std::string_view)>& wanted) const {
   struct Collector final : EventSink {

@@ -42,6 +42,8 @@ class FakeStream final : public tail::Stream {
   void write(std::string_view lines, tail::StreamObserver* listener);
   /// A new history.
   void restart();
+  /// The file was truncated and written again; nothing of it was read since.
+  void unread();
   /// The cursors of all events, from folding everything written in one piece.
   std::vector<Cursor> cursors() const { return cursors(nullptr); }
   /// Only of events with a wanted type.

@@ -103,3 +103,26 @@ TEST_CASE("fault 79: a client with one cursor does not wait for a client with hu
   for (const auto& stream : daemon.streams)
     if (stream.get() != &one) REQUIRE(many.events[stream->name()] == expected(*stream));
 }
+
+TEST_CASE("a cursor behind what was read of a truncated file is reset, whatever a fold for others reads") {
+  Daemon daemon;
+  FakeStream& one = daemon.stream("one");
+  for (int n = 0; n < 5; ++n) daemon.turn(one);
+  const std::vector<Cursor> cursors = one.cursors();
+  Client all(daemon), ahead(daemon);
+  all.subscribe({one.name() + ":"});
+  while (all.take(1 << 30)) {  // then it waits for all events
+  }
+  one.unread();
+  ahead.subscribe({place(one, cursors[cursors.size() / 2])});
+  while (ahead.take(1 << 30)) {
+  }
+  REQUIRE(daemon.archive.opened == 0);
+  daemon.settle();
+  REQUIRE(daemon.archive.opened == 1);  // for both
+  all.take_all();
+  ahead.take_all();
+  REQUIRE(all.resets == 0);
+  REQUIRE(all.events[one.name()] == expected(one));
+  REQUIRE(ahead.types == std::vector<std::string>{"ready", "reset", "session", "bookmark"});
+}
