@@ -130,9 +130,10 @@ void Server::on_added(const tail::Stream& stream) {
   if (!has_history) {
     const std::uint32_t id = context_.sessions.stream_id(stream);
     for_each_subscriber([id](Subscriber& subscriber) { subscriber.stream_appeared(id); });
-  } else if (is_live(session, context_.recent)) {
-    append_session(session);
+    return;
   }
+  if (is_live(session, context_.recent)) append_session(session);
+  for_each_subscriber([&stream](Subscriber& subscriber) { subscriber.stream_readable(stream); });
 }
 
 void Server::on_event(const tail::Stream& stream, const Event& event) {

@@ -422,6 +422,8 @@ bool Subscriber::push_resets(Resume& resume) {
     Session* session = session_name.empty() ? nullptr : context_.sessions.find(session_name);
     if (session && std::find(sessions.begin(), sessions.end(), session) == sessions.end())
       sessions.push_back(session);
+    if (stream && !context_.sessions.contains(*stream) && unreadable_.size() < resumed_streams_max)
+      unreadable_[other.stream] |= resume.subscribers;
     const auto known = resume.stream_ids.find(other.stream);
     if (known != resume.stream_ids.end()) mutes_.push_back({known->second, log().head()});
     if (stream && context_.sessions.contains(*stream))
@@ -434,6 +436,34 @@ bool Subscriber::push_resets(Resume& resume) {
   for (const std::string& payload : bookmark_frames(resume.id, {}, true))
     push(Kind::answer, make_frame(payload), resume.subscribers);
   return true;
+}
+
+/// A stream that could not be read for a resume was folded: the client learns its position by another reset
+/// with the session's frame.
+void Subscriber::stream_readable(const tail::Stream& stream) {
+  const auto at = unreadable_.find(stream.name());
+  if (at == unreadable_.end()) return;
+  const Mask subscribers = at->second;
+  unreadable_.erase(at);
+  Session* session = context_.sessions.find(stream.session());
+  if (!session || !may_see(&stream)) return;
+  const auto asked = std::find_if(subscriptions_.begin(), subscriptions_.end(),
+                                  [&](const Subscription& each) { return (each.bit & subscribers) != 0; });
+  if (asked == subscriptions_.end()) return;
+  push(Kind::reset,
+       make_frame(reset_frame(asked->id, context_.host_of(session->name), session->name, stream.name(),
+                              "unreadable")),
+       subscribers);
+  mutes_.push_back({context_.sessions.stream_id(stream), log().head()});
+  push(Kind::snapshot, context_.sessions.frame(*session, audience_), subscribers);
+  wake();
+}
+
+void Subscriber::forget_unreadable(Mask bit) {
+  for (auto at = unreadable_.begin(); at != unreadable_.end();) {
+    at->second &= ~bit;
+    at = at->second == 0 ? unreadable_.erase(at) : std::next(at);
+  }
 }
 
 /// Adds events of the first chunk as far as the batch has room. False: no chunk is ready.

@@ -249,6 +249,7 @@ void Subscriber::unsubscribe(std::string_view id) {
     subscriptions_changed();
     drop_queued(bit);
     forget_resumed(bit);
+    forget_unreadable(bit);
     restore_resumes();
     if (changed_ && context_.scans) context_.scans->cancel(this);
     changed_.reset();

@@ -135,6 +135,8 @@ class Subscriber final : private EvictionListener {
   void session_shown(const Session& session);
   /// A stream without history appeared: its events arrive from the first one on.
   void stream_appeared(std::uint32_t stream);
+  /// A stream was folded up to its published bytes: it may be one that a resume found unreadable.
+  void stream_readable(const tail::Stream& stream);
   /// Sends bookmarks of streams to filtered subscriptions from time to time.
   void tick(Clock::time_point now);
 
@@ -306,6 +308,7 @@ class Subscriber final : private EvictionListener {
   void exclude_delivered(const Subscription& subscription, Resume& resume);
   void restore_resumes();
   void forget_resumed(Mask bit);
+  void forget_unreadable(Mask bit);
   void insert_before_resume(std::string_view payload, Mask owners = 0);
   void begin(Resume& resume);
   void finish(std::unique_ptr<Resume> resume);
@@ -339,6 +342,8 @@ class Subscriber final : private EvictionListener {
   /// Which events of resumed streams the connection has received or will receive, so that a further
   /// subscription does not repeat them.
   std::map<std::string, std::vector<Resume::Delivered>, std::less<>> resumed_;
+  /// Streams that a resume found unreadable, with its subscriptions; at most resumed_streams_max.
+  std::map<std::string, Mask, std::less<>> unreadable_;
   std::optional<Position> lost_from_;  // the log has evicted unsent frames from here on
   std::unique_ptr<Resume> missed_;     // the evicted events, for subscriptions that catch up
   std::optional<Found> changed_;       // sessions that changed since then

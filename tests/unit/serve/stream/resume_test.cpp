@@ -212,6 +212,34 @@ TEST_CASE("an unreadable transcript gets a reset and its session") {
   REQUIRE(at(client.frames[1], "/reason") == "\"unreadable\"");
 }
 
+TEST_CASE("a transcript that was never read and is unreadable is reset again when it can be read") {
+  Daemon daemon;
+  FakeStream cold("claude/p/cold", "cold");
+  daemon.archive.add(cold);
+  daemon.archive.unreadable.insert(cold.name());
+  cold.write(test::prompt(1, "old"), nullptr);
+  Client client(daemon), other(daemon), ended(daemon);
+  client.subscribe({cold.name() + ":"});
+  ended.subscribe({cold.name() + ":"});
+  other.subscribe({});
+  for (Client* each : {&client, &other, &ended}) each->take_all();
+  REQUIRE(client.types == std::vector<std::string>{"ready", "reset", "bookmark"});
+  ended.subscriber->unsubscribe("a");
+  ended.take_all();
+  const auto before = std::pair(other.types, ended.types);
+
+  daemon.context.sessions.session_of(cold);
+  for (int times = 0; times < 2; ++times) {  // the second time it is known
+    for (Client* each : {&client, &other, &ended}) each->subscriber->stream_readable(cold);
+    for (Client* each : {&client, &other, &ended}) each->take_all();
+  }
+  REQUIRE(client.types == std::vector<std::string>{"ready", "reset", "bookmark", "reset", "session"});
+  REQUIRE(at(client.frames[3], "/reason") == "\"unreadable\"");
+  REQUIRE(at(client.frames[3], "/id") == "\"a\"");
+  REQUIRE(at(client.frames[4], "/cursors/0") == '"' + place(cold, cold.transcript()->end()) + '"');
+  REQUIRE(std::pair(other.types, ended.types) == before);
+}
+
 TEST_CASE("for a restricted client, other sessions do not exist") {
   Daemon daemon;
   FakeStream &hers = daemon.stream("hers"), &his = daemon.stream("his");
