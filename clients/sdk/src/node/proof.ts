@@ -6,6 +6,8 @@ import { isIPv6, type Socket } from "node:net";
 const nonce_bytes = 16;
 const answer_bytes_max = 1024;
 const proof_ms_max = 10_000;
+/** For request(): `localhost` may first be ::1, where the daemon need not listen. The default only since Node 20. */
+export const every_address = { autoSelectFamily: true };
 
 /** An agent with one connection: what follows the proof reaches the process that gave it, or fails. */
 export function singleConnection(): Agent {
@@ -32,7 +34,7 @@ export function expectedProof(token: string, nonce: string, address: string): st
 export function proveDaemon(url: URL, token: string, agent: Agent): Promise<boolean> {
   const nonce = randomBytes(nonce_bytes).toString("hex");
   return new Promise((resolve, reject) => {
-    const asked = request({ host: url.hostname.replace(/^\[|\]$/g, ""), port: url.port || 80, path: `/v1/proof?nonce=${nonce}`, agent, timeout: proof_ms_max, headers: { Host: url.host } });
+    const asked = request({ host: url.hostname.replace(/^\[|\]$/g, ""), port: url.port || 80, path: `/v1/proof?nonce=${nonce}`, agent, ...every_address, timeout: proof_ms_max, headers: { Host: url.host } });
     asked.on("timeout", () => asked.destroy(new Error(`no proof from ${url.host} for ${proof_ms_max / 1000} s`)));
     asked.on("error", reject);
     asked.on("response", (response) => {

@@ -5,7 +5,7 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { Duplex } from "node:stream";
 import { subprotocol, type Connect, type Socket, type SocketHandlers } from "../socket.js";
-import { proveDaemon, singleConnection } from "./proof.js";
+import { every_address, proveDaemon, singleConnection } from "./proof.js";
 
 export interface NodeSocketOptions {
   url: string;
@@ -58,6 +58,7 @@ class NodeSocket implements Socket {
       host: url.hostname.replace(/^\[|\]$/g, ""),
       port: url.port || (url.protocol === "wss:" ? 443 : 80),
       path: url.pathname + url.search,
+      ...every_address,
       ...(agent && { agent }),
       ...(options.socketPath && { socketPath: options.socketPath }),
       headers: {
