@@ -69,7 +69,7 @@ std::shared_ptr<BrokerThread> BrokerThread::start(boost::asio::io_context& io) {
     self->run();
     self.reset();
     live.join_ended();  // earlier ones
-    const std::lock_guard lock(live.mutex);
+    const std::lock_guard own_lock(live.mutex);
     live.ended.push_back(std::move(live.running.extract(std::this_thread::get_id()).mapped()));
     live.changed.notify_all();
   });
