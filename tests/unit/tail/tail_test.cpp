@@ -299,7 +299,28 @@ TEST_CASE("a meta file and its transcript may appear in any order") {
   REQUIRE(fixture.observer.streams["r/p/s/subagents/agent-second"].session == "s");
 }
 
-TEST_CASE("malformed meta files are ignored") {}
+TEST_CASE("malformed meta files are ignored") {
+  RootFixture files;
+  files.add("s", prompt(0));
+  files.add("s/subagents/agent-a", prompt(1));
+  const std::string file = files.root / "projects/p/s/subagents/agent-a.meta.json";
+  append(file, R"({"agentType":"Explore","description":"look"})");
+  TailFixture fixture(files.root.path());
+  fixture.start();
+  const auto meta = [&] { return fixture.observer.streams["r/p/s/subagents/agent-a"].meta; };
+  const SubagentMeta known{"Explore", "look", "", "", 0};
+  REQUIRE(meta() == known);
+  for (const std::string text :
+       {"", "{", "null", "[]", "\xff", R"({"agentType":7,"description":[]})", R"({"agentType":"Plan")"}) {
+    CAPTURE(text);
+    rewrite(file, text);
+    fixture.idle();
+    REQUIRE(meta() == known);
+  }
+  REQUIRE(fixture.tail->problems().empty());
+  rewrite(file, R"({"agentType":"Plan","spawnDepth":"x"})");
+  fixture.until([&] { return meta() == SubagentMeta{"Plan", "", "", "", 0}; });
+}
 
 TEST_CASE("a new compaction marker is reported for its session, once; old ones are not") {
   RootFixture files;
