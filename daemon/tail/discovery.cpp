@@ -332,8 +332,10 @@ void Discovery::apply_entry(DirectoryNode& directory, const DirectoryEntry& entr
   }
   switch (kind) {
     case FileKind::transcript:
-      if (const auto file = state.files.find(stem); file != state.files.end())
+      if (const auto file = state.files.find(stem); file != state.files.end()) {
+        check_links(directory, stem, file->second, &entry.stat);
         return observer_.on_file_hint(directory, stem, file->second, &entry.stat);
+      }
       return add_file(directory, entry.name, entry.stat);
     case FileKind::subagent_meta:
       return observer_.on_meta_hint(directory, stem);
@@ -398,11 +400,13 @@ void Discovery::check_entry(DirectoryNode& directory, const std::string& path, c
   switch (program.classify(path_below(directory), name)) {
     case FileKind::transcript: {
       const std::string stem(program.stem_of(name));
-      if (const auto file = state.files.find(stem); file != state.files.end())
+      if (const auto file = state.files.find(stem); file != state.files.end()) {
+        check_links(directory, stem, file->second, nullptr);
         return observer_.on_file_hint(directory, stem, file->second, nullptr);
+      }
       const FileStat stat = stat_file(path);
       if (stat.is_missing()) return problems_.clear(path);
-      return stat.error ? problems_.set(path, stat.error) : add_file(directory, name, stat);
+      return stat.error ? on_unreadable(directory, stat.error) : add_file(directory, name, stat);
     }
     case FileKind::subagent_meta:
       return observer_.on_meta_hint(directory, program.stem_of(name));
@@ -496,13 +500,29 @@ void Discovery::erase(const std::string& path) {
     }
   for (auto each = hard_links_.begin(); each != hard_links_.end(); ++each) {
     if (each->second.others.erase(path) > 0) return;
-    if (each->second.stream != path) continue;
-    const auto others = std::move(each->second.others);
-    hard_links_.erase(each);
-    for (const auto& other : others)
-      disk_.soon([this, other] { check_path(other); });  // one of them becomes the stream
-    return;
+    if (each->second.stream == path) return release(each);
   }
+}
+
+/// The file may have been replaced: then another of its names becomes a stream.
+void Discovery::check_links(const DirectoryNode& directory, std::string_view stem, File& file,
+                            const FileStat* listed) {
+  if (hard_links_.empty()) return;
+  const auto links = hard_links_.find({directory.second.device, file.inode});
+  if (links == hard_links_.end()) return;
+  const std::string path = transcript_path(directory, stem);
+  if (links->second.stream != path) return;
+  const FileStat stat = listed ? *listed : stat_file(path);
+  if (stat.error || stat.inode == file.inode) return;  // a removed one is erased
+  file.inode = stat.inode;
+  release(links);
+}
+
+/// The first name is no longer that of the file: one of the others becomes its stream.
+void Discovery::release(std::map<FileId, HardLinks>::iterator links) {
+  const auto others = std::move(links->second.others);
+  hard_links_.erase(links);
+  for (const auto& other : others) disk_.soon([this, other] { check_path(other); });
 }
 
 }  // namespace earshot::tail

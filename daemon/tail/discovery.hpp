@@ -122,6 +122,8 @@ class Discovery {
   void add_file(DirectoryNode& directory, const std::string& name, const FileStat& stat);
   bool is_linked_elsewhere(const std::string& path, const FileStat& stat);
   std::optional<std::string> find_path(const FileId& id) const;
+  void check_links(const DirectoryNode& directory, std::string_view stem, File& file, const FileStat* listed);
+  void release(std::map<FileId, HardLinks>::iterator links);
   void check_scanned();
 
   IoThread& disk_;

@@ -248,6 +248,20 @@ TEST_CASE(
   session.fixture->same("r/p/other", session.root / "projects/p/other.jsonl");
 }
 
+TEST_CASE("fault 35: when another file takes the name of a linked one, its other name becomes a stream") {
+  const Mode mode = every_mode();
+  Born session(prompts(0, 2), mode);
+  const std::string other = session.root / "projects/p/other.jsonl";
+  fs::create_hard_link(session.file, other);
+  append(other, prompts(2, 4));
+  session.same();
+  append(session.root / "new", prompts(9, 12));
+  fs::rename(session.root / "new", session.file);
+  session.fixture->until([&] { return session.fixture->observer.has("r/p/other"); });
+  session.fixture->same("r/p/other", other);
+  session.same();
+}
+
 TEST_CASE("hard links found at start are one stream") {
   TemporaryDirectory root;
   fs::create_directories(root / "projects/p");
