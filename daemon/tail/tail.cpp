@@ -177,9 +177,9 @@ class Tail::Impl final : private Discovery::Observer {
   }
 
   void request_verify(const Stream& stream) {
-    const auto located = locate(stream.name());
-    if (located.file && located.file->followed && located.file->followed->is_added)
-      follower_.request_verify(*located.file->followed);
+    // One with a transcript is a followed file: it is not looked up by its name, for each of many cursors.
+    if (stream.transcript())
+      follower_.request_verify(const_cast<FollowedFile&>(static_cast<const FollowedFile&>(stream)));
   }
 
   void mark_published(const Stream& stream, const Cursor& end) {
@@ -228,6 +228,12 @@ class Tail::Impl final : private Discovery::Observer {
   }
 
  private:
+  /// Of a cold file that could not be examined or read.
+  struct Retry {
+    std::chrono::milliseconds delay{0};
+    bool is_scheduled = false;
+    bool must_fold = false;  // a fold failed
+  };
   struct Located {
     Discovery::File* file = nullptr;  // null: no such stream
     Node* directory = nullptr;
@@ -353,7 +359,7 @@ class Tail::Impl final : private Discovery::Observer {
       const auto published = published_.find(file->path());
       const bool was_published_since = published != published_.end() && published->second != verified;
       if (!is_read || was_published_since) return on_fold_failed(*file, 0);
-      fold_delays_.erase(file->path());
+      retries_.erase(file->path());
       add(*file);
       for (const auto& waiter : std::exchange(file->waiters, {})) waiter(file.get());
       check_ready();
@@ -364,6 +370,7 @@ class Tail::Impl final : private Discovery::Observer {
   /// bytes that were known (Stream::published_bytes), so it needs the reset.
   void begin_new_history(FollowedFile& file, std::string_view reason) {
     published_.erase(file.path());
+    retries_.erase(file.path());
     add(file);
     observer_.on_reset(file, reason);
     follower_.check_soon(file);
@@ -387,18 +394,27 @@ class Tail::Impl final : private Discovery::Observer {
       known->size = std::min(known->size, file.fold_bytes);  // later bytes are still to be delivered
     }
     file.state = FollowedFile::State::removed;
-    auto& delay = fold_delays_[path];
-    delay = std::clamp(delay * 2, options_.retry_first, options_.retry_last);
-    timers_.after(delay, [this, path, directory = directory, stem = stem] {
+    retries_[path].must_fold = true;
+    retry_later(path);
+  }
+
+  /// Examines a cold file again that could not be examined or read; the change it was examined for has no
+  /// further notification.
+  void retry_later(const std::string& path) {
+    Retry& retry = retries_[path];
+    if (std::exchange(retry.is_scheduled, true)) return;
+    retry.delay = std::clamp(retry.delay * 2, options_.retry_first, options_.retry_last);
+    timers_.after(retry.delay, [this, path] {
+      const auto due = retries_.find(path);
+      if (due == retries_.end()) return;
+      due->second.is_scheduled = false;
+      const auto [directory, stem] = split_path(path);
       const auto at = discovery_.directories().find(directory);
       Discovery::File* known =
           at == discovery_.directories().end() ? nullptr : discovery_.find(directory, stem);
-      if (!known) {
-        fold_delays_.erase(path);
-        problems_.clear(path);
-      } else if (fold_delays_.contains(path)) {
-        on_file_hint(*at, stem, *known, nullptr);
-      }
+      if (known) return on_file_hint(*at, stem, *known, nullptr);
+      retries_.erase(due);
+      problems_.clear(path);
     });
   }
 
@@ -430,16 +446,25 @@ class Tail::Impl final : private Discovery::Observer {
     const std::string path = Discovery::transcript_path(directory, stem);
     const FileStat stat = listed ? *listed : stat_file(path);
     if (stat.is_missing() || (!stat.error && !stat.is_regular())) {
-      fold_delays_.erase(path);
+      retries_.erase(path);
       stat.error ? problems_.clear(path) : problems_.set_irregular(path);
       report_cold_removed(directory, stem, file);
       return discovery_.erase(path);
     }
-    if (stat.error) return problems_.set(path, stat.error);
+    if (stat.error) {
+      problems_.set(path, stat.error);
+      return retry_later(path);
+    }
+    const auto retry = retries_.find(path);
+    const bool must_fold = retry != retries_.end() && retry->second.must_fold;
+    if (retry != retries_.end() && !must_fold) {
+      retries_.erase(retry);
+      problems_.clear(path);
+    }
     const std::uint64_t known_bytes = update_cold(file, stat);
     if (stat.size < known_bytes)
       begin_new_history(*follow(directory, stem, file, stat), "truncated");
-    else if (stat.size > known_bytes || fold_delays_.contains(path) || published_.contains(path))
+    else if (stat.size > known_bytes || must_fold || published_.contains(path))
       fold_known(follow(directory, stem, file, stat), known_bytes);
   }
 
@@ -537,7 +562,7 @@ class Tail::Impl final : private Discovery::Observer {
   bool is_index_stale_ = true;
   std::map<std::string, Cursor> published_;  // of cold files, by path
   std::set<std::string> compactions_;        // paths of markers that are not reported yet
-  std::map<std::string, std::chrono::milliseconds> fold_delays_;  // of cold files that could not be folded
+  std::map<std::string, Retry> retries_;     // by path
   bool is_running_ = false;
 };
 
