@@ -229,22 +229,28 @@ void Follower::compare_later(FollowedFile& file) {
   const std::uint64_t bytes = file.bytes_read();
   const std::chrono::milliseconds delay(change_tick_ns / 1'000'000 + bytes / compare_bytes_per_ms);
   timers_.after(delay, [this, bytes, holder = file.shared_from_this()] {
-    if (!holder->is_removed() && holder->bytes_read() == bytes && !holder->is_busy()) return compare(*holder);
+    if (!holder->is_removed() && holder->bytes_read() == bytes && !holder->is_busy())
+      return compare(*holder, nullptr);
     holder->compare_scheduled = false;
     if (!holder->is_removed()) compare_later(*holder);
   });
 }
 
-void Follower::compare(FollowedFile& file) {
+/// `then` may be empty.
+void Follower::compare(FollowedFile& file, std::function<void()> then) {
   ++counters_.verifications;
-  check_prefix(
-      disk_, file.prefix(),
-      [this, history = file.history, holder = file.shared_from_this()](const PrefixCheck::Result& result) {
-        holder->compare_scheduled = false;
-        if (holder->is_removed() || holder->history != history || (!result.error && result.matches)) return;
-        holder->verify_requested = true;  // decides, while the file is not read; retries after an error
-        check_soon(*holder);
-      });
+  check_prefix(disk_, file.prefix(),
+               [this, history = file.history, holder = file.shared_from_this(),
+                then = std::move(then)](const PrefixCheck::Result& result) {
+                 holder->compare_scheduled = false;
+                 const bool is_known = !holder->is_removed() && holder->history == history;
+                 if (is_known && (result.error || !result.matches)) {
+                   holder->verify_requested =
+                       true;  // decides, while the file is not read; retries after an error
+                   check_soon(*holder);
+                 }
+                 if (then) then();
+               });
 }
 
 std::size_t Follower::next_read_bytes(const FollowedFile& file, std::uint64_t size, std::size_t bytes_max) {

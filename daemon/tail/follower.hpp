@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/transcript.hpp"
@@ -85,7 +86,7 @@ class Follower {
   void read_on_disk(FollowedFile& file, const FileStat& now);
   void check_disk_queue();
   void compare_later(FollowedFile& file);
-  void compare(FollowedFile& file);
+  void compare(FollowedFile& file, std::function<void()> then);
   void on_read(FollowedFile& file, const FileStat& now, const char* buffer, std::size_t overlap, long result);
   bool feed(FollowedFile& file, const char* buffer, std::size_t overlap, std::size_t bytes);
   void verify(FollowedFile& file, const FileStat& now, std::string_view reason);
@@ -106,6 +107,7 @@ class Follower {
   void start_folds();
   void continue_fold(std::shared_ptr<Fold> fold);
   void finish_fold(Fold& fold);
+  void compare_just_written();
 
   IoThread& disk_;
   IoThread& folds_;
@@ -134,6 +136,10 @@ class Follower {
   std::vector<std::shared_ptr<FoldMemory>> fold_memory_;            // of folds that have ended
   std::size_t pending_folds_ = 0;                                   // waiting and active
   std::size_t active_folds_ = 0;  // at most Options::folds_max, with one open file each
+  /// To be compared from this time on: folded so soon after their last change that a later change may have
+  /// the same change time.
+  std::deque<std::pair<Clock::time_point, std::weak_ptr<FollowedFile>>> just_written_;
+  bool is_comparing_just_written_ = false;
   bool batch_scheduled_ = false, is_held_ = false, close_scheduled_ = false, stopped_ = false;
 };
 

@@ -9,10 +9,10 @@
 
 namespace earshot::tail {
 
-// Some file systems record times in units of two seconds (FAT).
-constexpr std::int64_t time_granularity_ns = 2'000'000'000;
-
 namespace {
+
+// Some file systems record times in units of two seconds (FAT).
+constexpr std::chrono::seconds time_granularity{2};
 
 /// One read of a file, which may be done before its bytes are needed.
 class ReadAhead final : public WorkAhead {
@@ -78,7 +78,9 @@ struct Follower::Fold {
   // Used by the thread of `folds_`, until a slice is handed over.
   std::shared_ptr<const Fd> fd;
   FileStat opened;  // before its first byte was read
-  int error = 0;    // of errno
+  /// A later change may have the same change time.
+  bool is_just_written = false;
+  int error = 0;  // of errno
   /// Set if the file is not the one whose first `bytes` bytes were known: the reason of the reset that
   /// follows. Clients that resume count on those bytes (Stream::published_bytes).
   const char* reset_reason = nullptr;
@@ -147,8 +149,7 @@ struct Follower::Fold {
     fd = std::move(opened_fd);
     opened = stat_file(fd->get());
     if (!opened.is_regular()) error = opened.error ? opened.error : EINVAL;  // directories can be opened too
-    // A later change in the same tick of the file system's clock would have the same change time.
-    if (opened.changed_ns > wall_now().count() - time_granularity_ns) opened.changed_ns = 0;
+    is_just_written = std::chrono::nanoseconds(opened.changed_ns) > wall_now() - time_granularity;
     return error == 0;
   }
 };
@@ -218,13 +219,42 @@ void Follower::finish_fold(Fold& fold) {
   const auto then = std::move(fold.then);
   start_folds();
   // While the change time is this one, the file contains what was read.
-  if (is_read && !fold.reset_reason && fold.bytes > 0) file->stat = fold.opened;
+  if (is_read && !fold.reset_reason && fold.bytes > 0) {
+    file->stat = fold.opened;
+    if (fold.is_just_written) just_written_.emplace_back(Clock::now() + time_granularity, file);
+  }
   if (then) then(is_read && !file->is_removed());
   if (!file->is_removed() && is_read) {
     if (fold.reset_reason) reset(*file, file->stat, fold.reset_reason);
     check_soon(*file);
   }
+  compare_just_written();
   end_batch_soon();
+}
+
+/// Compares the files that were written just before they were folded: one after another, and not beside
+/// folds, since a start may have thousands of them.
+void Follower::compare_just_written() {
+  if (is_comparing_just_written_ || pending_folds_ > 0 || just_written_.empty()) return;
+  is_comparing_just_written_ = true;
+  const auto [due, folded] = just_written_.front();
+  just_written_.pop_front();
+  const auto wait = std::max(std::chrono::duration_cast<std::chrono::milliseconds>(due - Clock::now()),
+                             std::chrono::milliseconds(0));
+  timers_.after(wait, [this, folded = folded] {
+    const auto next = [this] {
+      is_comparing_just_written_ = false;
+      compare_just_written();
+    };
+    const auto file = folded.lock();
+    if (!file || file->is_removed() || file->compare_scheduled) return next();
+    if (file->is_busy()) {
+      just_written_.emplace_back(Clock::now() + time_granularity, file);
+      return next();
+    }
+    file->compare_scheduled = true;
+    compare(*file, next);
+  });
 }
 
 }  // namespace earshot::tail

@@ -442,31 +442,6 @@ TEST_CASE("fault 42: a file that cannot be read keeps its position and is read l
   REQUIRE(session.received().resets.empty());
 }
 
-TEST_CASE("a file folded at start is verified again only if it may have changed since") {
-  TemporaryDirectory root;
-  fs::create_directories(root / "projects/p");
-  const std::string file = root / "projects/p/s.jsonl";
-  append(file, prompts(0, 50));
-  const auto verifications_of_a_start = [&] {
-    tail::Options options = TailFixture::options(root.path());
-    options.compare_bytes_max = 0;  // no comparison later
-    TailFixture fixture(std::move(options), Mode::both);
-    fixture.start();
-    fixture.idle();
-    REQUIRE(fixture.tail->find("r/p/s")->transcript()->bytes_read() == contents(file).size());
-    return fixture.tail->counters().verifications;
-  };
-  constexpr std::int64_t settled_ns = 2'000'000'000;
-  std::uint64_t verifications = 0;
-  for (int attempt = 0; attempt < 20 && verifications == 0; ++attempt) {  // a start may take too long
-    REQUIRE(::utimensat(AT_FDCWD, file.c_str(), nullptr, 0) == 0);
-    verifications = verifications_of_a_start();
-  }
-  REQUIRE(verifications == 1);  // its change time is too recent to exclude another change
-  while (stat_file(file).changed_ns + settled_ns > wall_now().count()) std::this_thread::yield();
-  REQUIRE(verifications_of_a_start() == 0);
-}
-
 TEST_CASE("fault 78: a large file that is only partly in the page cache is read without a problem") {
   TemporaryDirectory root;
   fs::create_directories(root / "projects/p");
