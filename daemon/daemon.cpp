@@ -66,7 +66,10 @@ watch::Mode watch_mode(const std::string& name) {
 
 watch::SweepIntervals sweep_intervals(const config::Options& options) {
   watch::SweepIntervals intervals;
-  if (options.sweep) intervals.slow = intervals.alone = *options.sweep;
+  if (options.sweep) {
+    intervals.slow = intervals.alone = *options.sweep;
+    intervals.turn = {};
+  }
   return intervals;
 }
 

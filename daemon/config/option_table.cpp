@@ -61,7 +61,7 @@ const std::vector<Option>& table() {
              {"inotify", "sweep", "both"}, [](Options& o, const Values& v) { o.watch = v[0]; }),
       Option("sweep", Kind::duration, Scope::everywhere, what, "DURATION", "", "\"60s\"",
              "Interval of the sweep over every known transcript.\n"
-             "Default: 60s, and 10s where inotify is unreliable (NFS, sshfs)",
+             "Default: 60s, longer above 60,000 files, and 10s where inotify is unreliable (NFS, sshfs)",
              {}, [](Options& o, const Values& v) { o.sweep = *parse_duration(v[0]); }),
       Option("demo", Kind::flag, Scope::everywhere, what, "", "false", "",
              "Play small demo sessions, one of each program, in a directory of their own", {},

@@ -53,6 +53,8 @@ class DirectorySnapshot {
 
   /// Checks the next `stats_max` entries, in turn. True if that completed a pass over all directories.
   bool check_slice(std::size_t stats_max, std::vector<ChangeHint>& hints);
+  /// At the beginning of this pass.
+  std::size_t entries() const { return entries_; }
 
  private:
   struct Entry {
@@ -82,6 +84,7 @@ class DirectorySnapshot {
   Directories directories_;
   std::string next_;            // the directory to check next; empty: a pass begins
   std::size_t next_entry_ = 0;  // in that directory
+  std::size_t entries_ = 0;     // with the directories
 };
 
 void DirectorySnapshot::add(const std::string& path) {
@@ -200,6 +203,10 @@ std::size_t DirectorySnapshot::check(Directories::value_type& each, std::size_t 
 }
 
 bool DirectorySnapshot::check_slice(std::size_t stats_max, std::vector<ChangeHint>& hints) {
+  if (next_.empty()) {
+    entries_ = directories_.size();
+    for (const auto& [path, content] : directories_) entries_ += content.entries.size();
+  }
   auto at = directories_.lower_bound(next_);
   if (at == directories_.end() || at->first != next_) next_entry_ = 0;  // it was removed
   for (std::size_t spent = 0; at != directories_.end(); ++at, next_entry_ = 0) {
@@ -229,6 +236,7 @@ Sweep::Sweep(asio::io_context& io, asio::any_io_executor disk, ChangeCallback on
       is_alone_(std::move(is_alone)),
       hot_timer_(io),
       pass_timer_(io),
+      slow_wait_(intervals.slow / 4),  // the number of files is not known yet
       snapshot_(std::make_shared<DirectorySnapshot>()),
       alive_(std::make_shared<Sweep*>(this)) {}
 
@@ -311,8 +319,8 @@ void Sweep::check_hot() {
 void Sweep::schedule_pass() {
   if (pass_scheduled_ || !has_directories_) return;
   pass_scheduled_ = true;
-  waits_slow_ = is_alone_ && !is_alone_();
-  pass_timer_.expires_after(waits_slow_ ? intervals_.slow : intervals_.alone);
+  waits_slow_ = is_slow();
+  pass_timer_.expires_after(waits_slow_ ? slow_wait_ : intervals_.alone);
   pass_timer_.async_wait([weak = std::weak_ptr<Sweep*>(alive_)](const boost::system::error_code& failed) {
     if (failed || weak.expired()) return;
     Sweep& self = **weak.lock();
@@ -321,19 +329,28 @@ void Sweep::schedule_pass() {
   });
 }
 
+/// Some slices of a slow pass, or all of another.
 void Sweep::run_pass() {
   asio::post(disk_, [snapshot = snapshot_, weak = std::weak_ptr<Sweep*>(alive_), &io = io_] {
     std::vector<ChangeHint> hints;
     const bool completed = snapshot->check_slice(slice_stats, hints);
-    asio::post(io, [hints = std::move(hints), completed, weak]() mutable {
+    asio::post(io, [hints = std::move(hints), completed, entries = snapshot->entries(), weak]() mutable {
       if (weak.expired()) return;
       Sweep& self = **weak.lock();
-      if (completed)
+      ++self.slices_;
+      const bool waits = completed || (self.slices_ >= slow_slices && self.is_slow());
+      if (waits) {
+        const auto turns = static_cast<std::int64_t>(entries / (slow_slices * slice_stats) + 1);
+        const SweepIntervals& intervals = self.intervals_;
+        self.slow_wait_ = std::max(intervals.slow / turns, std::min(intervals.turn, intervals.slow));
+        self.slices_ = 0;
+      }
+      if (waits)
         self.pass_scheduled_ = false;
       else
         self.run_pass();
       self.report(std::move(hints));
-      if (completed && !weak.expired()) self.schedule_pass();
+      if (waits && !weak.expired()) self.schedule_pass();
     });
   });
 }

@@ -22,14 +22,17 @@ class DirectorySnapshot;
 struct SweepIntervals {
   std::chrono::milliseconds hot{200};  // files that changed recently
   std::chrono::milliseconds hot_for{60'000};
-  std::chrono::milliseconds slow{60'000};   // all files, while notifications are reliable
+  /// All files, while notifications are reliable, in turns over this time: no moment costs much.
+  std::chrono::milliseconds slow{60'000};
   std::chrono::milliseconds alone{10'000};  // all files, while they are not
+  std::chrono::milliseconds turn{4000};     // at least between two turns of `slow`: 60,000 files take longer
 };
 
 class Sweep final : public Watcher {
  public:
   static constexpr std::size_t hot_max = 1024;     // more files are left to the slow interval
   static constexpr std::size_t slice_stats = 512;  // per task, so that the disk thread can do other work
+  static constexpr std::size_t slow_slices = 8;    // in one turn
 
   /// `is_alone` is called at each interval: true while no notification is reliable. Files are accessed on
   /// `disk` only, which runs one task at a time, in order; join it before `io` is destroyed.
@@ -57,6 +60,7 @@ class Sweep final : public Watcher {
   void schedule_hot();
   void check_hot();
   void schedule_pass();
+  bool is_slow() const { return is_alone_ && !is_alone_(); }
   void run_pass();
   void report(std::vector<ChangeHint> hints);
 
@@ -69,7 +73,9 @@ class Sweep final : public Watcher {
   std::unordered_map<std::string, HotFile> hot_files_;
   bool has_directories_ = false;  // no timer runs before the first watch()
   bool hot_scheduled_ = false, pass_scheduled_ = false;
-  bool waits_slow_ = false;                      // the pass timer runs for the slow interval
+  std::size_t slices_ = 0;                       // of this turn
+  bool waits_slow_ = false;                      // the pass timer runs for the next turn of a slow pass
+  std::chrono::milliseconds slow_wait_;          // for it
   std::shared_ptr<DirectorySnapshot> snapshot_;  // used on the disk thread only
   std::shared_ptr<Sweep*> alive_;                // results from the disk thread hold it weakly
 };
