@@ -101,10 +101,13 @@ bool LineIndex::read(std::string_view lines) {
   next_ = 0;
   if (!scanner_.scan(lines)) return false;
   at_ = scanner_.structurals();
+  characters_ = scanner_.characters();
   count_ = scanner_.count();
   count_max_ = std::max(count_max_, count_);
-  for (std::uint32_t n = 0; n < LineScanner::sentinels; ++n)
+  for (std::uint32_t n = 0; n < LineScanner::sentinels; ++n) {
     at_[count_ + n] = static_cast<std::uint32_t>(lines.size()) - 1;
+    characters_[count_ + n] = '\n';
+  }
   return true;
 }
 
@@ -127,18 +130,18 @@ void LineIndex::skip_line(std::uint32_t line_end) {
 Verdict LineIndex::walk(std::uint32_t& next, std::uint32_t line_end, const WalkRules& rules) {
   const std::uint8_t* const text = text_;
   const std::uint32_t* const at = at_;
+  const char* const c = characters_;
   std::uint32_t* const close = close_.get();
   const auto depth_max = static_cast<std::uint32_t>(std::min(rules.depth_max, open_.size() + 1) - 1);
   std::uint32_t i = next, depth = 0;
-  const auto c = [&](std::uint32_t n) { return text[at[n]]; };
   const auto is_bad = [&](Verdict verdict) {
     return verdict == Verdict::refused || (verdict == Verdict::in_doubt && !rules.any_number);
   };
   const auto stop = [&](Verdict verdict) { return at[i] > line_end ? Verdict::refused : verdict; };
-  if (at[i] >= line_end || c(i) != '{') return Verdict::in_doubt;
+  if (at[i] >= line_end || c[i] != '{') return Verdict::in_doubt;
 
 begin_object:
-  if (c(i + 1) == '}') {
+  if (c[i + 1] == '}') {
     close[i] = i + 1;
     i += 2;
     goto end_value;
@@ -148,9 +151,11 @@ begin_object:
   ++i;
 
 key:
-  if (c(i) != '"' || c(i + 1) != ':') return Verdict::refused;
+  // Most members are strings with another member behind them.
+  while (std::memcmp(c + i, "\":\",", 4) == 0) i += 4;
+  if (c[i] != '"' || c[i + 1] != ':') return Verdict::refused;
   i += 2;
-  switch (c(i)) {
+  switch (c[i]) {
     case '"':
       break;
     case '{':
@@ -163,11 +168,11 @@ key:
   ++i;
 
 end_member:
-  if (c(i) == ',') {
+  if (c[i] == ',') {
     ++i;
     goto key;
   }
-  if (c(i) != '}') return Verdict::refused;
+  if (c[i] != '}') return Verdict::refused;
   close[open_[--depth] >> 1] = i;
   ++i;
 
@@ -177,7 +182,7 @@ end_value:
   goto end_member;
 
 begin_array:
-  if (c(i + 1) == ']') {
+  if (c[i + 1] == ']') {
     close[i] = i + 1;
     i += 2;
     goto end_value;
@@ -187,7 +192,7 @@ begin_array:
   ++i;
 
 item:
-  switch (c(i)) {
+  switch (c[i]) {
     case '"':
       break;
     case '{':
@@ -200,11 +205,11 @@ item:
   ++i;
 
 end_item:
-  if (c(i) == ',') {
+  if (c[i] == ',') {
     ++i;
     goto item;
   }
-  if (c(i) != ']') return Verdict::refused;
+  if (c[i] != ']') return Verdict::refused;
   close[open_[--depth] >> 1] = i;
   ++i;
   goto end_value;

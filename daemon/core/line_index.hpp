@@ -31,7 +31,7 @@ struct WalkRules {
   bool any_number = false;              // numbers are not in doubt: the DOM accepted the line
 };
 
-/// Of one chunk at a time. Per byte of the largest chunk, 8 bytes are reserved; only those of structural
+/// Of one chunk at a time. Per byte of the largest chunk, 9 bytes are reserved; only those of structural
 /// characters are touched: about a tenth for transcripts, all for a text of brackets.
 class LineIndex {
  public:
@@ -69,9 +69,11 @@ class LineIndex {
 
   // For values of the last accepted line.
   const char* text() const { return reinterpret_cast<const char*>(text_); }
-  std::uint32_t at(std::uint32_t number) const { return at_[number]; }  // offset in the text
+  std::uint32_t at(std::uint32_t number) const { return at_[number]; }        // offset in the text
+  char character(std::uint32_t number) const { return characters_[number]; }  // the one at that offset
   std::uint32_t close_of(std::uint32_t number) const { return close_[number]; }
   const std::uint32_t* offsets() const { return at_; }          // by number
+  const char* characters() const { return characters_; }        // by number
   const std::uint32_t* closes() const { return close_.get(); }  // by the number of an opening bracket
   bool may_have_backslash(std::uint32_t begin, std::uint32_t end) const {
     return scanner_.may_have_backslash(begin, end);
@@ -88,6 +90,7 @@ class LineIndex {
   std::size_t capacity_ = 0;
   const std::uint8_t* text_ = nullptr;
   std::uint32_t* at_ = nullptr;  // offsets of structural characters and of each scalar's first character
+  char* characters_ = nullptr;   // the one at each of these offsets
   std::uint32_t count_ = 0, count_max_ = 0, next_ = 0;
   std::unique_ptr<std::uint32_t[]> close_;           // by the number of an opening bracket
   std::array<std::uint32_t, nesting_max + 1> open_;  // twice the bracket's number, plus 1 for an array

@@ -65,6 +65,8 @@ const std::uint8_t* bytes_of(std::string_view text) {
 
 #if defined(__x86_64__)
 
+std::uintptr_t address_of(const std::uint8_t* byte) { return reinterpret_cast<std::uintptr_t>(byte); }
+
 // Which bytes may follow a backslash: the bit of the byte's high nibble (2, 5, 6 or 7) must be set for its
 // low nibble.
 alignas(16) constexpr char escape_by_low_nibble[16] = {0, 0, 1 | 4 | 8, 0, 8, 8, 4, 0,
@@ -226,6 +228,10 @@ LineScanner::Kernel LineScanner::matching_kernel() {
 
 bool LineScanner::reserve(std::size_t bytes) {
   structurals_ = nullptr;
+  // A block's entries are written many at a time.
+  const std::size_t entries = bytes + block_bytes + sentinels;
+  characters_.reset(new (std::nothrow) char[entries]);
+  if (!characters_) return false;
   const bool is_own = kernel_ != Kernel::simdjson;
   if (!simdjson_ || !is_own) {
     const std::size_t capacity = is_own ? block_bytes : bytes;
@@ -233,8 +239,7 @@ bool LineScanner::reserve(std::size_t bytes) {
       return false;
   }
   if (is_own) {
-    // A block's entries are written many at a time.
-    own_structurals_.reset(new (std::nothrow) std::uint32_t[bytes + block_bytes + sentinels]);
+    own_structurals_.reset(new (std::nothrow) std::uint32_t[entries]);
     structurals_ = own_structurals_.get();
   } else {
     structurals_ = simdjson_->structural_indexes.get();
@@ -262,6 +267,7 @@ bool LineScanner::scan(std::string_view lines) {
 bool LineScanner::scan_simdjson(std::string_view lines) {
   if (simdjson_->stage1(bytes_of(lines), lines.size(), simdjson::stage1_mode::regular)) return false;
   count_ = simdjson_->n_structural_indexes;
+  for (std::uint32_t n = 0; n < count_; ++n) characters_[n] = lines[structurals_[n]];
   return scan_escapes(lines, line_ends_, backslash_blocks_);
 }
 
@@ -282,15 +288,26 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi2,bmi,pclmul,popcnt"))) bool L
   UnicodeEscapes unicode;
   Utf8Runs runs(lines);
   std::uint32_t* to = structurals_;
+  char* characters = characters_.get();
   bool in_run = false;
   std::uint64_t* blocks = backslash_blocks_.data();
-  for (std::size_t at = 0; at < bytes && state.is_valid(); ++blocks) {
-    const std::size_t begin = at;
+  for (std::size_t begin = 0; begin < bytes && state.is_valid(); begin += word_bytes, ++blocks) {
     std::uint64_t with_backslash = 0;
     __m512i any = _mm512_setzero_si512();  // of the word's blocks
-    for (unsigned block = 0; block < 64 && at < bytes; ++block, at += block_bytes) {
-      _mm_prefetch(reinterpret_cast<const char*>(text) + at + prefetch_bytes, _MM_HINT_T0);
-      const __m512i some = _mm512_loadu_si512(at < whole ? text + at : last.bytes);
+    // Its whole blocks, and then the last one of the text. The position is counted from `origin`, where it is
+    // needed: that is for few blocks inside strings.
+    const std::uint8_t *from = text + begin, *end = text + std::min(begin + word_bytes, whole);
+    std::uintptr_t origin = address_of(text);
+    bool has_last = whole < bytes && begin + word_bytes > whole;
+    while (true) {
+      if (from == end) {
+        if (!std::exchange(has_last, false)) break;
+        from = last.bytes, end = from + block_bytes, origin = address_of(from) - whole;
+      }
+      const auto at = static_cast<std::uint32_t>(address_of(from) - origin);
+      const __m512i some = _mm512_loadu_si512(from);
+      _mm_prefetch(reinterpret_cast<const char*>(from) + prefetch_bytes, _MM_HINT_T0);
+      from += block_bytes;
       std::uint64_t quote = _mm512_cmpeq_epi8_mask(some, _mm512_set1_epi8('"'));
       const std::uint64_t backslash = _mm512_cmpeq_epi8_mask(some, _mm512_set1_epi8('\\'));
       const std::uint64_t control = _mm512_cmplt_epu8_mask(some, _mm512_set1_epi8(' '));
@@ -304,7 +321,7 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi2,bmi,pclmul,popcnt"))) bool L
         quote &= ~escaped;
         const std::uint64_t letters_u = escaped & _mm512_cmpeq_epi8_mask(some, _mm512_set1_epi8('u'));
         if (letters_u != 0) state.refuse(!unicode.accept(text + at, letters_u));
-        with_backslash |= std::uint64_t{backslash != 0} << block;
+        with_backslash |= std::uint64_t{backslash != 0} << at / block_bytes % 64;
         if (in_run && quote == 0) {
           state.refuse(control);
           in_run = !state.next_is_escaped();
@@ -321,8 +338,7 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi2,bmi,pclmul,popcnt"))) bool L
       if (control != 0) {
         std::uint64_t lf = _mm512_cmpeq_epi8_mask(some, _mm512_set1_epi8('\n'));
         for (; lf != 0; lf &= lf - 1)
-          line_ends_.push_back(static_cast<std::uint32_t>(at) +
-                               static_cast<std::uint32_t>(__builtin_ctzll(lf)));
+          line_ends_.push_back(at + static_cast<std::uint32_t>(__builtin_ctzll(lf)));
       }
       const __m512i positions = _mm512_maskz_compress_epi8(found, every);
       const __m512i base = _mm512_set1_epi32(static_cast<int>(at));
@@ -335,7 +351,9 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi2,bmi,pclmul,popcnt"))) bool L
           write_offsets(to + 48, _mm512_maskz_extracti32x4_epi32(0xF, positions, 3), base);
         }
       }
+      _mm512_storeu_si512(characters, _mm512_maskz_compress_epi8(found, some));
       to += entries;
+      characters += entries;
     }
     *blocks = with_backslash;
     if (!runs.add_word(begin, _mm512_movepi8_mask(any) == 0)) return false;
@@ -360,6 +378,7 @@ __attribute__((target("avx2,bmi,pclmul,popcnt"))) bool LineScanner::scan_avx2(st
   UnicodeEscapes unicode;
   Utf8Runs runs(lines);
   std::uint32_t* to = structurals_;
+  char* characters = characters_.get();
   std::uint64_t* blocks = backslash_blocks_.data();
   for (std::size_t at = 0; at < bytes && state.is_valid(); ++blocks) {
     const std::size_t begin = at;
@@ -424,8 +443,12 @@ __attribute__((target("avx2,bmi,pclmul,popcnt"))) bool LineScanner::scan_avx2(st
       const auto entries = static_cast<unsigned>(__builtin_popcountll(found));
       // Eight at a time, some of them to be overwritten.
       for (unsigned n = 0; n < entries; n += 8)
-        for (unsigned k = 0; k < 8; ++k) to[n + k] = next(found);
+        for (unsigned k = 0; k < 8; ++k) {
+          to[n + k] = next(found);
+          characters[n + k] = static_cast<char>(text[to[n + k]]);
+        }
       to += entries;
+      characters += entries;
     }
     *blocks = with_backslash;
     if (!runs.add_word(begin, _mm256_movemask_epi8(any) == 0)) return false;

@@ -38,7 +38,7 @@ class LineScanner {
 
   explicit LineScanner(Kernel kernel = matching_kernel()) : kernel_(kernel) {}
 
-  /// Makes room for texts of up to `bytes` bytes: 4 bytes per byte, touched when they are written. False:
+  /// Makes room for texts of up to `bytes` bytes: 5 bytes per byte, touched when they are written. False:
   /// memory is short.
   bool reserve(std::size_t bytes);
   /// Scans whole lines, as long as reserved. False: invalid UTF-8, an open string, a control character in a
@@ -50,6 +50,8 @@ class LineScanner {
   const std::vector<std::uint32_t>& line_ends() const { return line_ends_; }
   /// Of each structural character and of each scalar's first character.
   std::uint32_t* structurals() const { return structurals_; }
+  /// The character at each of them.
+  char* characters() const { return characters_.get(); }
   std::uint32_t count() const { return count_; }
   /// False: there is no backslash in the text from `begin` to `end`, inclusive. Exact to a block only.
   bool may_have_backslash(std::uint32_t begin, std::uint32_t end) const {
@@ -73,6 +75,7 @@ class LineScanner {
   std::unique_ptr<simdjson::internal::dom_parser_implementation> simdjson_;
   std::unique_ptr<std::uint32_t[]> own_structurals_;  // not used with simdjson's kernel
   std::uint32_t* structurals_ = nullptr;
+  std::unique_ptr<char[]> characters_;
   std::uint32_t count_ = 0;
   std::vector<std::uint32_t> line_ends_;
   std::vector<std::uint64_t> backslash_blocks_;  // a bit per block: it contains a backslash

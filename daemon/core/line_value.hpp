@@ -92,7 +92,7 @@ class Value {
   /// Calls `take(key as it is written, value)` for each member of an object, in order.
   template <class Take>
   void each_written(Take&& take) const;
-  char first() const { return line_ ? line_->text()[line_->at(number_)] : '\0'; }
+  char first() const { return line_ ? line_->character(number_) : '\0'; }
   std::uint32_t behind() const {                        // the number of the first entry behind the value
     const bool is_container = (first() | 0x20) == '{';  // `[` differs from `{` in that bit only
     return (is_container ? line_->close_of(number_) : number_) + 1;
@@ -199,6 +199,7 @@ void Value::each_written(Take&& take) const {
   if (!is_object()) return;
   const char* const text = line_->text();
   const std::uint32_t* const at = line_->offsets();
+  const char* const characters = line_->characters();
   const std::uint32_t* const close = line_->closes();
   const std::uint32_t end = close[number_];
   for (std::uint32_t key = number_ + 1; key < end;) {
@@ -206,7 +207,7 @@ void Value::each_written(Take&& take) const {
     std::uint32_t quote = at[key + 1] - 1;
     while (text[quote] != '"') --quote;
     take(std::string_view(text + begin, quote - begin), Value(*line_, value));
-    const bool is_container = (text[at[value]] | 0x20) == '{';
+    const bool is_container = (characters[value] | 0x20) == '{';
     key = (is_container ? close[value] : value) + 2;
   }
 }

@@ -15,6 +15,7 @@ namespace {
 struct Scanned {
   bool is_valid = false;
   std::vector<std::uint32_t> structurals, line_ends;
+  std::string characters;
   std::vector<std::uint64_t> backslash_blocks;
   friend bool operator==(const Scanned&, const Scanned&) = default;
 };
@@ -23,9 +24,10 @@ Scanned scan(LineScanner::Kernel kernel, std::string_view text, char padding = '
   LineScanner scanner(kernel);
   REQUIRE(scanner.reserve(text.size()));
   const std::string padded = std::string(text) + std::string(scan_padding, padding);
-  Scanned found{scanner.scan(std::string_view(padded).substr(0, text.size())), {}, {}, {}};
+  Scanned found{scanner.scan(std::string_view(padded).substr(0, text.size())), {}, {}, {}, {}};
   if (!found.is_valid) return found;
   found.structurals.assign(scanner.structurals(), scanner.structurals() + scanner.count());
+  found.characters.assign(scanner.characters(), scanner.count());
   found.line_ends = scanner.line_ends();
   found.backslash_blocks = scanner.backslash_blocks();
   return found;
