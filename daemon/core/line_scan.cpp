@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t word_bytes = 64 * LineScanner::block_bytes;  // of text per word of the bit map
 // Distance of the prefetch. A prefetch beyond the end of the text is harmless.
-[[maybe_unused]] constexpr std::size_t prefetch_bytes = 1024;
+[[maybe_unused]] constexpr std::size_t prefetch_bytes = 2048;
 
 int hex_digit(std::uint8_t c) {
   if (c >= '0' && c <= '9') return c - '0';
