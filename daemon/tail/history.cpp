@@ -27,7 +27,7 @@ class FileHistory final : public History {
   }
   const TranscriptOptions& options() const override { return options_; }
 
-  void next(std::size_t bytes_max, std::function<void(const Piece&)> then) override {
+  void next(std::size_t bytes_max, std::function<void(Piece)> then) override {
     const std::size_t wanted = std::min(bytes_max, piece_bytes_max);
     auto work = [reader = reader_, wanted] { return reader->read(wanted); };
     disk_.run(std::move(work),
@@ -39,8 +39,8 @@ class FileHistory final : public History {
                 const auto bytes = static_cast<std::size_t>(std::max(got, 0L));
                 piece.bytes = {reader->buffer.get(), bytes};
                 piece.end = !piece.error && bytes < wanted;
-                const auto buffer = std::move(reader->buffer);  // an idle history has no buffer
-                then(piece);
+                piece.buffer = std::move(reader->buffer);  // an idle history has no buffer
+                then(std::move(piece));
               });
   }
 

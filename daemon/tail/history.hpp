@@ -21,7 +21,8 @@ class History {
   static constexpr std::size_t piece_bytes_max = 256 << 10;
 
   struct Piece {
-    std::span<const char> bytes;  // valid during the call; feed_padding bytes after them are readable
+    std::unique_ptr<char[]> buffer;
+    std::span<const char> bytes;  // of `buffer`; feed_padding bytes after them are readable
     int error = 0;                // of errno
     bool end = false;             // the file has no more bytes now
   };
@@ -29,7 +30,7 @@ class History {
   virtual ~History() = default;
   /// Reads at most `bytes_max` and at most piece_bytes_max bytes. One call at a time; `then` is not called
   /// after this object was destroyed.
-  virtual void next(std::size_t bytes_max, std::function<void(const Piece&)> then) = 0;
+  virtual void next(std::size_t bytes_max, std::function<void(Piece)> then) = 0;
   /// For a Transcript whose cursors are the stream's.
   virtual const TranscriptOptions& options() const = 0;
 };

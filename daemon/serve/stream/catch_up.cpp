@@ -5,12 +5,14 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/text.hpp"
 #include "serve/stream/subscriber.hpp"
 
 namespace earshot::serve {
 namespace {
 
-constexpr std::size_t piece_bytes = 64 << 10;  // folded without returning to the event loop
+constexpr std::size_t piece_bytes = 64 << 10;  // read at a time
+constexpr std::size_t slice_bytes = 8 << 10;   // folded without returning to the event loop
 constexpr std::size_t held_bytes_max = 256
                                        << 10;  // of events before the first timed one; more match no `since`
 static_assert(piece_bytes <= tail::History::piece_bytes_max);
@@ -71,8 +73,10 @@ struct CatchUps::Fold {
   std::shared_ptr<Chunk> chunk;
   Clock::time_point published;
   Timer patience;
-  bool cold = false;     // the stream had no transcript when the fold began
-  bool reading = false;  // a read is pending
+  tail::History::Piece piece;  // the last one, while it is folded
+  std::span<const char> left;  // of it
+  bool cold = false;           // the stream had no transcript when the fold began
+  bool reading = false;        // a piece is read or folded
   bool over = false;
 };
 
@@ -194,7 +198,7 @@ void CatchUps::forget(Subscriber& reader) {
   }
   for (const auto& fold : std::vector(folds_.begin(), folds_.end())) {
     if (std::erase_if(fold->waiters, is_theirs) == 0) continue;
-    if (fold->reading) continue;  // on_piece() continues with the remaining waiters
+    if (fold->reading) continue;  // fold_slice() continues with the remaining waiters
     fold->waiters.empty() ? end(fold) : advance(fold);
   }
   start_soon();
@@ -295,17 +299,14 @@ void CatchUps::read(const std::shared_ptr<Fold>& fold) {
   const std::uint64_t left = fold->upto() - std::min(fold->upto(), fold->fed);
   const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(left, piece_bytes));
   fold->history->next(wanted, [this, weak = std::weak_ptr<Fold>(fold),
-                               alive = std::weak_ptr<char>(alive_)](const tail::History::Piece& piece) {
+                               alive = std::weak_ptr<char>(alive_)](tail::History::Piece piece) {
     const auto holder = weak.lock();
     if (alive.expired() || !holder || holder->over) return;
-    on_piece(holder, piece);
+    on_piece(holder, std::move(piece));
   });
 }
 
-void CatchUps::on_piece(const std::shared_ptr<Fold>& fold, const tail::History::Piece& piece) {
-  fold->reading = false;
-  --running_;
-  if (fold->waiters.empty()) return end(fold);
+void CatchUps::on_piece(const std::shared_ptr<Fold>& fold, tail::History::Piece piece) {
   if (piece.error) {
     const auto waiters = std::move(fold->waiters);
     end(fold);
@@ -316,8 +317,31 @@ void CatchUps::on_piece(const std::shared_ptr<Fold>& fold, const tail::History::
     return;
   }
   bytes_read += piece.bytes.size();
-  feed(*fold, piece.bytes, piece.end);
-  publish(fold, piece.end);
+  fold->left = piece.bytes;
+  fold->piece = std::move(piece);
+  fold_slice(fold);
+}
+
+/// Live events wait for a slice of the piece at most.
+void CatchUps::fold_slice(const std::shared_ptr<Fold>& fold) {
+  if (fold->waiters.empty()) return end(fold);
+  auto slice = fold->left.first(std::min(slice_bytes, fold->left.size()));
+  if (slice.size() < fold->left.size())  // a line that is cut would be copied
+    if (const auto lf = find_last({slice.data(), slice.size()}, '\n'); lf != std::string_view::npos)
+      slice = slice.first(lf + 1);
+  fold->left = fold->left.subspan(slice.size());
+  const bool is_last = fold->left.empty(), file_over = is_last && fold->piece.end;
+  feed(*fold, slice, file_over);
+  if (!is_last)
+    return boost::asio::post(io_,
+                             [this, weak = std::weak_ptr<Fold>(fold), alive = std::weak_ptr<char>(alive_)] {
+                               const auto holder = weak.lock();
+                               if (!alive.expired() && holder && !holder->over) fold_slice(holder);
+                             });
+  fold->piece = {};
+  fold->reading = false;
+  --running_;
+  publish(fold, file_over);
 }
 
 /// Stops at each cursor, to verify its prefix hash, and at the end of each range.

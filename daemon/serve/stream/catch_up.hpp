@@ -102,7 +102,8 @@ class CatchUps {
   void start();
   void begin(const std::string& stream, std::vector<Waiter> waiters);
   void read(const std::shared_ptr<Fold>& fold);
-  void on_piece(const std::shared_ptr<Fold>& fold, const tail::History::Piece& piece);
+  void on_piece(const std::shared_ptr<Fold>& fold, tail::History::Piece piece);
+  void fold_slice(const std::shared_ptr<Fold>& fold);
   void feed(Fold& fold, std::span<const char> bytes, bool file_over);
   void publish(const std::shared_ptr<Fold>& fold, bool over);
   void advance(const std::shared_ptr<Fold>& fold);
@@ -124,7 +125,7 @@ class CatchUps {
   std::map<Subscriber*, Reader> readers_;
   std::deque<Subscriber*> turns_;  // readers that want streams: they take turns
   Folds folds_;
-  std::size_t running_ = 0;  // folds with a pending read
+  std::size_t running_ = 0;  // folds with a piece that is read or folded
   std::deque<std::weak_ptr<Chunk>> chunks_;
   std::size_t bytes_ = 0;
   bool starting_ = false;

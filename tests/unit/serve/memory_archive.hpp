@@ -72,19 +72,20 @@ class MemoryArchive final : public tail::Archive {
     Bytes(MemoryArchive& archive, const FakeStream& stream, TranscriptOptions options)
         : archive_(archive), stream_(stream), options_(std::move(options)) {}
     const TranscriptOptions& options() const override { return options_; }
-    void next(std::size_t bytes_max, std::function<void(const Piece&)> then) override {
-      boost::asio::post(archive_.io_, [this, alive = std::weak_ptr<char>(alive_), bytes_max,
-                                       then = std::move(then)] {
-        if (alive.expired()) return;
-        if (archive_.unreadable.contains(stream_.name())) return then({{}, EIO, false});
-        const std::size_t wanted = std::min(bytes_max, archive_.piece_bytes);
-        std::string bytes = at_ < stream_.text().size() ? stream_.text().substr(at_, wanted) : std::string();
-        at_ += bytes.size();
-        archive_.bytes_read += bytes.size();
-        const std::size_t size = bytes.size();
-        bytes.resize(size + feed_padding);
-        then({std::span<const char>(bytes.data(), size), 0, size < wanted});
-      });
+    void next(std::size_t bytes_max, std::function<void(Piece)> then) override {
+      boost::asio::post(
+          archive_.io_, [this, alive = std::weak_ptr<char>(alive_), bytes_max, then = std::move(then)] {
+            if (alive.expired()) return;
+            if (archive_.unreadable.contains(stream_.name())) return then({nullptr, {}, EIO, false});
+            const std::size_t wanted = std::min(bytes_max, archive_.piece_bytes);
+            const std::string bytes = at_ < stream_.text().size() ? stream_.text().substr(at_, wanted) : "";
+            at_ += bytes.size();
+            archive_.bytes_read += bytes.size();
+            auto buffer = std::make_unique<char[]>(bytes.size() + feed_padding);
+            std::copy(bytes.begin(), bytes.end(), buffer.get());
+            const std::span<const char> all(buffer.get(), bytes.size());
+            then({std::move(buffer), all, 0, bytes.size() < wanted});
+          });
     }
 
    private:

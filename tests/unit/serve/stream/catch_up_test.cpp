@@ -126,3 +126,59 @@ TEST_CASE("a cursor behind what was read of a truncated file is reset, whatever 
   REQUIRE(all.events[one.name()] == expected(one));
   REQUIRE(ahead.types == std::vector<std::string>{"ready", "reset", "session", "bookmark"});
 }
+
+TEST_CASE("between the slices of a piece the event loop has turns for others") {
+  Daemon daemon;
+  FakeStream& stream = daemon.stream("s");
+  for (int n = 0; n < 8; ++n) daemon.turn(stream, 2000);
+  Client client(daemon);
+  client.subscribe({stream.name() + ":"});
+  while (client.take(1 << 30)) {  // then it waits for the events
+  }
+  daemon.io.restart();
+  while (daemon.archive.bytes_read == 0) REQUIRE(daemon.io.poll_one() == 1);
+  REQUIRE(daemon.archive.bytes_read == stream.text().size());  // one piece
+  std::size_t turns = 0;
+  for (; daemon.catch_ups.reading() > 0; ++turns) REQUIRE(daemon.io.poll_one() == 1);
+  REQUIRE(turns >= stream.text().size() / 10'000);
+  client.take_all();
+  REQUIRE(client.events[stream.name()] == expected(stream));
+}
+
+TEST_CASE("clients that come and go between the slices of a piece receive each event once") {
+  std::size_t shared = 0;
+  for (int turns = 0; turns < 60; ++turns) {
+    Daemon daemon;
+    FakeStream& stream = daemon.stream("s");
+    for (int n = 0; n < 30; ++n) daemon.turn(stream, 2000);
+    const std::vector<Cursor> cursors = stream.cursors();
+    const std::size_t known = cursors.size() / 8;  // in the first piece
+    Client stays(daemon), leaves(daemon), comes(daemon);
+    for (Client* const client : {&stays, &leaves}) client->subscribe({stream.name() + ":"});
+    for (Client* const client : {&stays, &leaves})
+      while (client->take(1 << 30)) {
+      }
+    daemon.io.restart();
+    for (int n = 0; n < turns; ++n) daemon.io.poll_one();
+    leaves.reconnect();
+    comes.subscribe({place(stream, cursors[known])});
+    while (comes.take(1 << 30)) {
+    }
+    for (bool more = true; more;) {
+      more = stays.take(1 << 30) | comes.take(1 << 30);
+      daemon.settle();
+      more |= stays.take(1 << 30) | comes.take(1 << 30);
+    }
+    stays.look();
+    comes.look();
+    REQUIRE(stays.events[stream.name()] == expected(stream));
+    std::vector<std::string> rest = expected(stream);
+    rest.erase(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(known) + 1);
+    REQUIRE(comes.events[stream.name()] == rest);
+    REQUIRE(stays.resets + comes.resets == 0);
+    REQUIRE(daemon.catch_ups.folds() == 0);
+    shared += daemon.archive.opened == 1;
+  }
+  REQUIRE(shared > 0);
+  REQUIRE(shared < 60);
+}
