@@ -152,9 +152,13 @@ void RuleEngine::evaluate_limits(const common::Fields& frame, std::int64_t now_m
     if (each.time_ms >= state_.since_ms && now_ms - each.time_ms <= rules_.max_age_ms) evaluate(each, now_ms);
 }
 
-// An offline host answers nothing: sent notices stay open, held ones wait for the host.
+// An offline host answers nothing: sent notices stay open, held ones wait for the host. Before the
+// first heartbeat of a host this status has no `since` and rules ignore it: the host may be online.
 void RuleEngine::apply_status(const EventContext& context, std::int64_t now_ms) {
-  if (session_cache_.offline_id(context.session) == context.id) return evaluate(context, now_ms);
+  if (session_cache_.offline_id(context.session) == context.id) {
+    if (context.time_ms > 0) evaluate(context, now_ms);
+    return;
+  }
   acknowledge(
       [&](const AckKey& ack_key) {
         return ack_key.is_status && ack_key.session == context.session && ack_key.id != context.id;

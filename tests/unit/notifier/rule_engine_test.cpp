@@ -662,10 +662,31 @@ TEST_CASE("a held wait of an offline host is sent when the host is back, unless 
   }
 }
 
+constexpr const char* offline_rule =
+    "defaults = false\n[[rule]]\nname = \"gone\"\nstatus = \"unknown\"\nreason = \"host_offline\"\nhold = "
+    "\"5s\"\ntitle = \"{host} is away\"\n";
+
+TEST_CASE("a host without a heartbeat so far is not notified as offline") {
+  const std::string session = R"({"type":"session","host":"ada","session":"s@ada","cursors":[],"status":)"
+                              R"({"state":"unknown","reason":"host_offline","source":"clock"}})";
+  HubHarness harness(offline_rule);
+  harness.receive(session);
+  harness.advance(RuleEngine::grace_ms);
+  CHECK(harness.notices.empty());
+  harness.set_offline("s", "ada", harness.now_ms - 15'000);
+  harness.advance(5000);
+  CHECK(harness.titles() == std::vector<std::string>{"ada is away"});
+
+  HubHarness waiting;
+  waiting.set_waiting("s", "ada", waiting.now_ms);
+  waiting.advance(5000);
+  REQUIRE(waiting.notices.size() == 1);
+  waiting.receive(session);  // the hub was started again: the request may be unanswered
+  CHECK(waiting.closed.empty());
+}
+
 TEST_CASE("a rule can notify of an offline host, once per session") {
-  HubHarness harness(
-      "defaults = false\n[[rule]]\nname = \"gone\"\nstatus = \"unknown\"\nreason = \"host_offline\"\nhold = "
-      "\"5s\"\ntitle = \"{host} is away\"\n");
+  HubHarness harness(offline_rule);
   harness.set_offline("s", "ada", harness.now_ms);
   harness.set_offline("s", "ada", harness.now_ms);
   harness.advance(10'000);
