@@ -3,7 +3,7 @@ import http.client
 import json
 import re
 
-from support.harness import deadline_s, wait_for
+from support.harness import deadline_s, indexing_deadline_s, wait_for
 
 requests_max = 200  # per connection, below the daemon's limit
 attempts_max = 5    # per request
@@ -54,13 +54,13 @@ class DaemonMetrics:
     def wait(self, condition, what, deadline=None):
         return wait_for(condition, what, deadline, self.daemon.exit_reason)
 
-    def wait_indexed(self, deadline=None):
-        """Waits until the search index is at the end of every transcript: it reads them again, in the background."""
+    def wait_indexed(self):
+        """Waits until the search index is at the end of every transcript: it reads them again, at the lowest priority."""
         def indexed():
             index = json.loads(self.get("/v1/health"))["search"]
             return not index["building"] and index["indexed"] == index["total"]
 
-        return self.wait(indexed, "the search index", deadline)
+        return self.wait(indexed, "the search index", indexing_deadline_s)
 
     def wait_trouble(self, path, deadline=None):
         """Waits until the daemon reports this path; returns the reason."""

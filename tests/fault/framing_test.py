@@ -134,7 +134,7 @@ class Framing(FramingCase):
         session.prompt("after the first")  # ends the hole, and is the first append
         client.wait_frame(type="turn.started", prompt="after the first", deadline=300)
         self.assertLess(metrics.memory_max(), (512 << 20) if sanitized(build()) else (96 << 20))
-        metrics.wait_indexed(300)
+        metrics.wait_indexed()
         bytes, read, verified = metrics.bytes(), metrics.read_by_process(), metrics.metric("earshot_tail_verifications_total")
         size = os.path.getsize(session.path)
         for n in range(20):

@@ -14,7 +14,7 @@ import urllib.parse
 import jsonschema
 
 from support.endpoints import HttpCase, curl
-from support.harness import TOP, earshot, wait_for
+from support.harness import TOP, earshot, indexing_deadline_s, wait_for
 from support.team import TeamCase
 from support.terminal import CONTROL_SEQUENCES, Terminal
 from support.transcripts import Session
@@ -48,7 +48,7 @@ def wait_built(daemon, total=None):
         now = health(daemon)
         return not now["building"] and now["indexed"] == now["total"] and (total is None or now["total"] == total) and now
 
-    return wait_for(built, "the index", give_up=daemon.exit_reason)
+    return wait_for(built, "the index", indexing_deadline_s, daemon.exit_reason)
 
 
 def wait_found(daemon, q, count=1, **query):
@@ -57,7 +57,7 @@ def wait_found(daemon, q, count=1, **query):
         assert status in (200, 503), answer
         return status == 200 and len(answer["results"]) == count and answer["results"]
 
-    return wait_for(found, f"{count} results of {q}", give_up=daemon.exit_reason)
+    return wait_for(found, f"{count} results of {q}", indexing_deadline_s, daemon.exit_reason)
 
 
 def metric_in(page, name):

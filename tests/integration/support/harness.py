@@ -27,6 +27,7 @@ from support.transcripts import Session  # noqa: E402
 from validate import Validator, parse  # noqa: E402
 
 deadline_s = 120  # for one condition, on a busy machine; four times that in a sanitized build
+indexing_deadline_s = 600  # likewise, for the search index: its thread has the lowest priority
 HOST = "testhost"
 NOBODY_UID = 65534
 SCHEMAS = Schemas()
