@@ -12,7 +12,7 @@ namespace earshot::serve {
 namespace {
 
 constexpr std::size_t piece_bytes = 64 << 10;  // read at a time
-constexpr std::size_t slice_bytes = 8 << 10;   // folded without returning to the event loop
+constexpr std::size_t slice_bytes = 2 << 10;   // folded without returning to the event loop
 constexpr std::size_t held_bytes_max = 256
                                        << 10;  // of events before the first timed one; more match no `since`
 static_assert(piece_bytes <= tail::History::piece_bytes_max);
