@@ -1,11 +1,13 @@
 #include "agents/codex/items.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <initializer_list>
 
 #include "agents/codex/outcome.hpp"
 #include "agents/content.hpp"
 #include "base/json_scan.hpp"
+#include "base/quantities.hpp"
 
 namespace earshot::codex {
 namespace {
@@ -33,7 +35,8 @@ std::string_view outcome_of(const Value& item) {
 
 std::optional<std::int64_t> duration_of(const Value& item) {
   const Value duration = item.member("duration");
-  if (const auto seconds = duration.count_of("secs"))
+  constexpr std::uint64_t seconds_max = duration_max / std::chrono::seconds(1);
+  if (const auto seconds = duration.count_of("secs"); seconds && *seconds <= seconds_max)
     return static_cast<std::int64_t>(*seconds * 1000 + duration.count_of("nanos").value_or(0) / 1'000'000);
   if (const auto ms = item.count_of("duration_ms")) return static_cast<std::int64_t>(*ms);
   return std::nullopt;

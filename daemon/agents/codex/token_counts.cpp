@@ -87,10 +87,12 @@ void TokenCounts::read_limit(const Value& json, Assembly& to) {
     one.window_minutes = window.int_of("window_minutes");
     std::optional<std::int64_t> resets = window.int_of("resets_at");
     if (!resets) resets = window.int_of("reset_at");
-    if (const auto in = window.int_of("resets_in_seconds"); !resets && in && to.time_ms())
+    if (const auto in = window.int_of("resets_in_seconds");
+        !resets && in && to.time_ms() && *in > -seconds_max && *in < seconds_max)
       resets = to.time_ms() / 1000 + *in;
-    now.resets.push_back(resets.value_or(0));
-    if (resets && *resets > 0 && *resets < seconds_max) one.resets_at = time_of(*resets);
+    const bool is_time = resets && *resets > 0 && *resets < seconds_max;
+    now.resets.push_back(is_time ? *resets : 0);
+    if (is_time) one.resets_at = time_of(*resets);
   }
   const std::string name(json.text_of("limit_id"));
   const auto known = limits_.find(name);
