@@ -77,14 +77,15 @@ std::string cost_text(const Fields& usage) {
 std::optional<std::int64_t> status_since(const Fields& session) {
   const auto since = parse_time(session.object("status").text("since"));
   if (!since) return std::nullopt;
-  return *since + session.integer("clock_offset_ms").value_or(0);
+  constexpr std::int64_t most = duration_max.count();
+  return *since + std::clamp<std::int64_t>(session.integer("clock_offset_ms").value_or(0), -most, most);
 }
 
 std::optional<SessionTimes> session_times(const Fields& session, std::int64_t now_ms) {
   const Fields times = session.object("times");
   if (!times) return std::nullopt;
   const auto ms = [](const Fields& of, std::string_view key) {
-    return static_cast<std::int64_t>(of.count(key));
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(of.count(key), duration_max.count()));
   };
   const Fields turn = times.object("turn");
   SessionTimes out{ms(times, "waited_ms"), ms(times, "worked_ms"), ms(times, "idle_ms"),

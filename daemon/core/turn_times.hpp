@@ -8,9 +8,16 @@
 #include <utility>
 #include <vector>
 
+#include "base/quantities.hpp"
+
 namespace earshot {
 
-/// Milliseconds.
+/// Adds to a sum of times, which ends at `duration_max`: a program may write any.
+inline void add_time(std::int64_t& sum, std::int64_t ms) {
+  sum = std::min<std::int64_t>(sum + ms, duration_max.count());
+}
+
+/// Milliseconds, each a sum up to `duration_max`.
 struct TimeSpent {
   std::int64_t waited = 0, worked = 0, idle = 0;
   std::int64_t turn_waited = 0, turn_worked = 0;  // of the open turn, or of the last one
@@ -20,7 +27,7 @@ struct TimeSpent {
 class TurnTimes {
  public:
   void start_turn(std::int64_t time) {
-    if (finished_ && time) (is_asked_ ? spent_.waited : spent_.idle) += between(finished_, time);
+    if (finished_ && time) add_time(is_asked_ ? spent_.waited : spent_.idle, between(finished_, time));
     started_ = time;
     finished_ = 0;
     is_open_ = true;
@@ -38,8 +45,8 @@ class TurnTimes {
     const std::int64_t whole = between(started_, time);
     spent_.turn_waited = std::min(turn_waited_.value_or(0), whole);
     spent_.turn_worked = whole - spent_.turn_waited;
-    spent_.waited += spent_.turn_waited;
-    spent_.worked += spent_.turn_worked;
+    add_time(spent_.waited, spent_.turn_waited);
+    add_time(spent_.worked, spent_.turn_worked);
   }
   /// The turn that finished ends with a question: the time until the next one is a wait.
   void ask_after_turn() { is_asked_ = true; }
@@ -55,8 +62,11 @@ class TurnTimes {
     add_wait(begin, std::max(begin, end));
     if (between(begin, end) >= noticeable_ms) answered_ = end;
   }
-  /// For turns of which only the sum is known.
-  void set_turn_waited(std::optional<std::int64_t> ms) { turn_waited_ = ms; }
+  /// For turns of which only the sum is known, as another host states it.
+  void set_turn_waited(std::optional<std::int64_t> ms) {
+    turn_waited_ = ms;
+    if (ms) turn_waited_ = std::clamp<std::int64_t>(*ms, 0, duration_max.count());
+  }
 
   /// Of the open turn, or of the last one; absent: no wait was recorded.
   std::optional<std::int64_t> turn_waited() const { return turn_waited_; }
@@ -74,10 +84,10 @@ class TurnTimes {
       const std::int64_t pending = open_since_ ? between(open_since_, time) : 0;
       spent.turn_waited = std::min(turn_waited_.value_or(0) + pending, whole);
       spent.turn_worked = whole - spent.turn_waited;
-      spent.waited += spent.turn_waited;
-      spent.worked += spent.turn_worked;
+      add_time(spent.waited, spent.turn_waited);
+      add_time(spent.worked, spent.turn_worked);
     } else if (!is_open_ && finished_ && time) {
-      (is_asked_ ? spent.waited : spent.idle) += between(finished_, time);
+      add_time(is_asked_ ? spent.waited : spent.idle, between(finished_, time));
     }
     return spent;
   }
@@ -101,7 +111,7 @@ class TurnTimes {
     });
     waits_.push_back({begin, end});
     if (waits_.size() > waits_max) {
-      earlier_waits_ += between(waits_.front().begin, waits_.front().end);
+      add_time(earlier_waits_, between(waits_.front().begin, waits_.front().end));
       waits_.erase(waits_.begin());
     }
     turn_waited_ = earlier_waits_;

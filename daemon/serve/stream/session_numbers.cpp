@@ -144,8 +144,8 @@ void LiveWaits::status_changed(const status::Status* previous, const status::Sta
     const std::int64_t recorded =
         turn == turn_ ? std::max<std::int64_t>(0, recorded_ms - recorded_before_ms_) : 0;
     const std::int64_t waited_ms = begin && end ? std::max<std::int64_t>(0, *end - *begin - recorded) : 0;
-    waited_ms_ += waited_ms;
-    turn_waited_ms_ += waited_ms;
+    add_time(waited_ms_, waited_ms);
+    add_time(turn_waited_ms_, waited_ms);
   }
   if (!waits) return;
   if (turn != turn_) turn_waited_ms_ = 0;

@@ -85,6 +85,14 @@ TEST_CASE("the present state's time is added to the closed periods") {
   CHECK(times(session("waiting", R"(,"clock_offset_ms":240000)"))->waited_ms == 7 * minute);
   CHECK(times(session("waiting", R"(,"clock_offset_ms":2400000)"))->waited_ms == minute);
   CHECK_FALSE(times(R"({"status":{"state":"waiting"}})"));
+  // Numbers of any size.
+  found = times(
+      R"({"status":{"state":"waiting","since":"2025-11-04T11:50:00Z"},"clock_offset_ms":-9223372036854775808,)"
+      R"("times":{"waited_ms":9223372036854775807,"worked_ms":-1,"turn":{"waited_ms":9223372036854775807}}})");
+  REQUIRE(found);
+  CHECK(found->waited_ms == 2 * duration_max.count() + 10 * minute);
+  CHECK(found->turn_waited_ms == found->waited_ms);
+  CHECK(found->worked_ms == 0);
 }
 
 TEST_CASE("the reset of a limit is shown from 80 % on") {

@@ -2,6 +2,7 @@
 #include "core/turn_times.hpp"
 
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include "unit/support/feed.hpp"
 #include "unit/support/records.hpp"
@@ -144,6 +145,37 @@ TEST_CASE("any number of waits is counted, each once") {
   times.end_wait(now, 0);  // its end is not known
   times.end_wait(0, now);  // nor the begin of this one
   CHECK(times.turn_waited() == 3'000);
+}
+
+TEST_CASE("a sum of times ends at a century, whatever times are written") {
+  constexpr std::int64_t year_10000 = 253'402'300'799'000, most = duration_max.count();
+  TurnTimes times;
+  for (int turn = 0; turn < 40'000; ++turn) {
+    times.start_turn(1);
+    if (turn % 2) times.begin_wait(1), times.end_wait(1, year_10000);
+    times.finish_turn(year_10000);
+    times.start_turn(1);
+    times.finish_turn(1);
+    times.start_turn(year_10000);
+    times.finish_turn(year_10000);
+  }
+  const TimeSpent spent = times.until(year_10000);
+  CHECK(spent.waited == most);
+  CHECK(spent.worked == most);
+  CHECK(spent.idle == most);
+}
+
+TEST_CASE("the waits of a turn are not negative and at most a century, whatever another host states") {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t stated : {most, -most - 1}) {
+    TurnTimes times;
+    times.start_turn(1000);
+    times.begin_wait(2000);
+    times.set_turn_waited(stated);
+    const TimeSpent open = times.until(5000);
+    CHECK(open.turn_waited == (stated > 0 ? 4000 : 3000));
+    CHECK(open.turn_worked == (stated > 0 ? 0 : 1000));
+  }
 }
 
 }  // namespace earshot::test
