@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "agents/agent.hpp"
@@ -20,6 +21,9 @@ auto oldest_of(Map& map) {
 
 void add_usage(Attributes& to, std::int64_t input, std::int64_t output, std::int64_t read,
                std::int64_t write) {
+  constexpr std::int64_t tokens_max = std::numeric_limits<std::int64_t>::max() / 3;  // the sum of three fits
+  for (std::int64_t* const each : {&input, &output, &read, &write})
+    *each = std::clamp<std::int64_t>(*each, 0, tokens_max);
   // By the convention the input includes what the cache gave and took; on the wire it does not.
   to.number("gen_ai.usage.input_tokens", input + read + write);
   to.number("gen_ai.usage.output_tokens", output);

@@ -237,4 +237,16 @@ TEST_CASE("ids are those of the host, stream and cursor") {
   CHECK(to_hex(TraceId{1, 0xab}) == "000000000000000100000000000000ab");
 }
 
+TEST_CASE("tokens of any size are a number that is not negative") {
+  Feed feed;
+  feed.add("turn.started", R"("origin":"human")")
+      .add("usage.updated", R"("message":"m1","input":9223372036854775807,"output":-1,)"
+                            R"("cache_read":9223372036854775807,"cache_write":9223372036854775807)")
+      .add("turn.finished", R"("outcome":"completed")");
+  const Span* chat = feed.find("chat");
+  REQUIRE(chat);
+  CHECK(attribute(*chat, "gen_ai.usage.input_tokens") == "9223372036854775806");
+  CHECK(attribute(*chat, "gen_ai.usage.output_tokens") == "0");
+}
+
 }  // namespace earshot::otlp
