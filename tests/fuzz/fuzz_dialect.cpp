@@ -1,12 +1,41 @@
 // Sessions of each dialect from a grammar (grammar.hpp), so that mutations stay records: split invariance,
-// paired turns and calls, growing cursors, valid JSON. Input: dialect and split, main or agent file, then
-// records.
+// paired turns and calls, growing cursors, valid JSON; their spans. Input: dialect and split, main or agent
+// file, then records.
 #include "agents/agent.hpp"
 #include "grammar.hpp"
+#include "otlp/encoding.hpp"
+#include "otlp/metric_collector.hpp"
+#include "otlp/stream_spans.hpp"
 #include "transcript_check.hpp"
 
+namespace {
+
+using namespace earshot;
+
+/// What is exported of the events of one stream.
+class Export final : public otlp::SpanSink {
+ public:
+  void add(const std::string& event) {
+    const auto frame = parser_.parse(event);
+    fuzz::require(frame && frame->is_event(), "an event can be read again");
+    spans_.on_event(*frame, {"program", "/project"}, nullptr, *this);
+  }
+  void on_span(const otlp::Span& span) override {
+    fuzz::require(span.start_ms <= span.end_ms, "a span does not end before it starts");
+    fuzz::require(fuzz::is_json(encode_span(span, otlp::Encoding::json)), "a span is JSON");
+    metrics_.on_span(span, "program");
+  }
+  void on_subagent(std::string_view, const otlp::SpanContext&) override {}
+
+ private:
+  otlp::StreamSpans spans_;
+  otlp::FrameParser parser_;
+  otlp::MetricCollector metrics_{0, "host"};
+};
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace earshot;
   fuzz::Input input(data, size);
   const std::uint64_t seed = input.byte();
   const std::size_t dialect = seed < 128 ? seed % 4 : 4 + seed % 3;
@@ -21,5 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const fuzz::Run whole = fuzz::run(options, bytes, 0, seed);
   fuzz::require_sound(whole, options, bytes);
   fuzz::require_same(whole, fuzz::run(options, bytes, seed & 4 ? 16 : 4096, seed));
+
+  Export exported;
+  for (const fuzz::Run::Emitted& event : whole.events) exported.add(event.json);
   return 0;
 }

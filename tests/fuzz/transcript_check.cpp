@@ -60,6 +60,18 @@ void require_cursors(const Run& run, const TranscriptOptions& options, std::stri
           "the end has the hash of all complete lines");
 }
 
+/// As text.
+std::string times_of(const StreamState& state) {
+  const TimeSpent spent = state.times.until(state.last_activity_ms);
+  std::string text = " times";
+  for (const std::int64_t ms :
+       {spent.waited, spent.worked, spent.idle, spent.turn_waited, spent.turn_worked}) {
+    require(ms >= 0, "a sum of times is not negative");
+    text += ' ' + std::to_string(ms);
+  }
+  return text;
+}
+
 void require_turns(const Run& run) {
   std::uint32_t open = 0, last = 0;
   std::set<std::string> invoked, finished, waiting;
@@ -95,7 +107,7 @@ Run run(const TranscriptOptions& options, std::string_view bytes, std::size_t pi
     feed(transcript, workspace, sink, bytes.substr(0, piece));
     bytes.remove_prefix(std::min(piece, bytes.size()));
   }
-  result.state = test::summary_of(transcript);
+  result.state = test::summary_of(transcript) + times_of(transcript.state());
   for (const OpenTool& tool : transcript.state().tools)
     require(is_json(tool.input.empty() ? "null" : tool.input), "an open call's input is JSON");
   result.end = transcript.end();
