@@ -136,7 +136,7 @@ std::string format_duration(milliseconds duration) {
     std::snprintf(text, sizeof text, "%dms", static_cast<int>(ms));
   } else if (ms < 59'950) {
     std::snprintf(text, sizeof text, "%.1fs", static_cast<double>(ms) / 1000);
-  } else if (const long long seconds = (ms + 500) / 1000; seconds < 3600) {
+  } else if (const long long seconds = ms / 1000 + (ms % 1000 >= 500); seconds < 3600) {
     std::snprintf(text, sizeof text, "%lldm%02llds", seconds / 60, seconds % 60);
   } else if (seconds < 86'400) {
     std::snprintf(text, sizeof text, "%lldh%02lldm", seconds / 3600, seconds / 60 % 60);

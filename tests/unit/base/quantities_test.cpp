@@ -48,6 +48,7 @@ TEST_CASE("displayed durations have two or three significant digits") {
   CHECK(format_duration(100ms) == "0.1s");
   CHECK(format_duration(400ms) == "0.4s");
   CHECK(format_duration(31'900ms) == "31.9s");
+  CHECK(format_duration(std::chrono::milliseconds::max()) == "106751991167d07h");
   CHECK(format_duration(59'949ms) == "59.9s");
   CHECK(format_duration(59'950ms) == "1m00s");
   CHECK(format_duration(125s) == "2m05s");
