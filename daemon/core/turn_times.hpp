@@ -12,12 +12,13 @@
 
 namespace earshot {
 
-/// Adds to a sum of times, which ends at `duration_max`: a program may write any.
+/// Adds `ms` to a sum, which is limited to `duration_max`: the times of transcripts have any size, and the sum
+/// must not overflow.
 inline void add_time(std::int64_t& sum, std::int64_t ms) {
   sum = std::min<std::int64_t>(sum + ms, duration_max.count());
 }
 
-/// Milliseconds, each a sum up to `duration_max`.
+/// Milliseconds; the first three are limited to `duration_max`.
 struct TimeSpent {
   std::int64_t waited = 0, worked = 0, idle = 0;
   std::int64_t turn_waited = 0, turn_worked = 0;  // of the open turn, or of the last one

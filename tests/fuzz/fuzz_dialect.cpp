@@ -12,7 +12,7 @@ namespace {
 
 using namespace earshot;
 
-/// What is exported of the events of one stream.
+/// Exports the events of one stream.
 class Export final : public otlp::SpanSink {
  public:
   void add(const std::string& event) {

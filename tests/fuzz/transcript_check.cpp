@@ -60,7 +60,7 @@ void require_cursors(const Run& run, const TranscriptOptions& options, std::stri
           "the end has the hash of all complete lines");
 }
 
-/// As text.
+/// The sums of times as text.
 std::string times_of(const StreamState& state) {
   const TimeSpent spent = state.times.until(state.last_activity_ms);
   std::string text = " times";
