@@ -12,8 +12,8 @@
 
 namespace earshot {
 
-/// Adds `ms` to a sum, which is limited to `duration_max`: the times of transcripts have any size, and the sum
-/// must not overflow.
+/// Adds `ms` to a sum, which is limited to `duration_max`: the times of transcripts have any size, and the
+/// sum must not overflow.
 inline void add_time(std::int64_t& sum, std::int64_t ms) {
   sum = std::min<std::int64_t>(sum + ms, duration_max.count());
 }
