@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "agents/stream_name.hpp"
@@ -115,23 +116,13 @@ class Tail::Impl final : private Discovery::Observer {
   }
 
   std::vector<std::string> cold_streams_of(std::string_view session) {
-    if (is_index_stale_) index_cold();
+    if (!cold_index_) index_cold_files();
     std::vector<std::string> names;
-    const auto add = [&](const Node& directory, const std::string& stem, const Discovery::File& file) {
-      if (!file.followed && identify(directory, stem).session == session)
-        names.push_back(stream_name_of(directory, stem));
-    };
-    const std::string own_stem = percent_decode(session).value_or("");
-    const auto [begin, end] = cold_index_.equal_range(std::hash<std::string_view>{}(session));
-    for (auto at = begin; at != end; ++at) {
-      const Node& directory = *at->second;
-      const auto& files = directory.second.files;
-      if (directory.second.depth > 1) {  // of one session, or of one day
-        for (const auto& [stem, file] : files) add(directory, stem, file);
-      } else if (const auto file = files.find(own_stem); file != files.end()) {
-        add(directory, file->first, file->second);
-      }
-    }
+    const std::size_t hash = std::hash<std::string_view>{}(session);
+    for (auto at = cold_index_->lower_bound({hash, {}}); at != cold_index_->end() && at->first == hash; ++at)
+      if (const auto located = locate(at->second);
+          located.file && identify(*located.directory, located.stem).session == session)
+        names.push_back(stream_name_of(*located.directory, located.stem));
     return names;
   }
 
@@ -172,7 +163,7 @@ class Tail::Impl final : private Discovery::Observer {
     update_cold(*located.file, file->stat);
     located.file->size = file->bytes_read();  // later bytes are still to be delivered
     located.file->followed = nullptr;
-    index_cold(*located.directory, located.stem);
+    on_cold(*located.directory, located.stem);
     --streams_;
   }
 
@@ -240,20 +231,27 @@ class Tail::Impl final : private Discovery::Observer {
     std::string stem;
   };
 
-  void index_cold() {
-    is_index_stale_ = false;
-    cold_index_.clear();
+  using ColdIndex = std::set<std::pair<std::size_t, std::string>>;  // hash of the session, full_name_of()
+
+  void index_cold_files() {
+    cold_index_.emplace();
     for (const Node& directory : discovery_.directories())
       for (const auto& [stem, file] : directory.second.files)
-        if (!file.followed) index_cold(directory, stem);
+        if (!file.followed) on_cold(directory, stem);
   }
 
-  void index_cold(const Node& directory, std::string_view stem) {
-    if (is_index_stale_) return;
-    const std::size_t session = std::hash<std::string_view>{}(identify(directory, stem).session);
-    const auto [begin, end] = cold_index_.equal_range(session);
-    if (std::none_of(begin, end, [&](const auto& entry) { return entry.second == &directory; }))
-      cold_index_.emplace(session, &directory);
+  ColdIndex::value_type cold_entry(const Node& directory, std::string_view stem) {
+    return {std::hash<std::string_view>{}(identify(directory, stem).session), full_name_of(directory, stem)};
+  }
+
+  /// A file became cold.
+  void on_cold(const Node& directory, std::string_view stem) {
+    if (cold_index_) cold_index_->insert(cold_entry(directory, stem));
+  }
+
+  /// A cold file is followed from now on, or was removed.
+  void on_not_cold(const Node& directory, std::string_view stem) {
+    if (cold_index_) cold_index_->erase(cold_entry(directory, stem));
   }
 
   const Root* find_root(std::string_view stream_name) const {
@@ -296,7 +294,15 @@ class Tail::Impl final : private Discovery::Observer {
       if (meaning && meaning->directory == 0 && !locate(root, 0, below).file)
         return root.name + '/' + encoded;
     }
-    return root.name + '/' + stream_name(*root.program, index, below);
+    return full_name_of(directory, stem);
+  }
+
+  /// A name that does not depend on other files, for locate().
+  static std::string full_name_of(const Node& directory, std::string_view stem) {
+    const Root& root = *directory.second.root;
+    return root.name + '/' +
+           stream_name(*root.program, directory.second.transcript_directory,
+                       Discovery::path_below(directory, stem));
   }
 
   ColdStream cold_stream(const Node& directory, const std::string& stem, const Discovery::File& file) {
@@ -307,6 +313,7 @@ class Tail::Impl final : private Discovery::Observer {
 
   std::shared_ptr<FollowedFile> follow(Node& directory, const std::string& stem, Discovery::File& file,
                                        const FileStat& stat) {
+    on_not_cold(directory, stem);
     StreamIdentity identity = identify(directory, stem);
     TranscriptOptions options{options_.hash_key, identity.agent, options_.line_bytes_max, options_.filter,
                               &program_of(directory).reader()};
@@ -390,7 +397,7 @@ class Tail::Impl final : private Discovery::Observer {
     const auto [directory, stem] = split_path(path);
     if (Discovery::File* known = discovery_.find(directory, stem)) {
       known->followed = nullptr;
-      index_cold(*discovery_.directories().find(directory), stem);
+      on_cold(*discovery_.directories().find(directory), stem);
       known->size = std::min(known->size, file.fold_bytes);  // later bytes are still to be delivered
     }
     file.state = FollowedFile::State::removed;
@@ -423,9 +430,8 @@ class Tail::Impl final : private Discovery::Observer {
   void on_file_found(Node& directory, const std::string& stem, Discovery::File& file,
                      const FileStat& stat) override {
     if (discovery_.is_starting()) {
-      is_index_stale_ = true;
-      if (file.modified_ms >= recent_since_ms_) fold_known(follow(directory, stem, file, stat), stat.size);
-      return;
+      if (file.modified_ms < recent_since_ms_) return on_cold(directory, stem);
+      return fold_known(follow(directory, stem, file, stat), stat.size);
     }
     const auto followed = follow(directory, stem, file, stat);
     add(*followed);
@@ -469,12 +475,12 @@ class Tail::Impl final : private Discovery::Observer {
   }
 
   void on_file_dropped(Node& directory, const std::string& stem, Discovery::File& file) override {
-    is_index_stale_ = true;
     if (file.followed) return follower_.drain_and_remove(*std::shared_ptr(file.followed));
     report_cold_removed(directory, stem, file);
   }
 
   void report_cold_removed(const Node& directory, const std::string& stem, const Discovery::File& file) {
+    on_not_cold(directory, stem);
     published_.erase(Discovery::transcript_path(directory, stem));
     observer_.on_removed(cold_stream(directory, stem, file));
     follower_.end_batch_soon();
@@ -557,9 +563,8 @@ class Tail::Impl final : private Discovery::Observer {
   std::function<void()> on_ready_;
   std::int64_t recent_since_ms_ = 0;
   std::size_t streams_ = 0, pending_metas_ = 0;
-  std::unique_ptr<ColdStream> found_;                             // the last result of find()
-  std::unordered_multimap<std::size_t, const Node*> cold_index_;  // by the hash of the session
-  bool is_index_stale_ = true;
+  std::unique_ptr<ColdStream> found_;        // the last result of find()
+  std::optional<ColdIndex> cold_index_;      // made by the first cold_streams_of()
   std::map<std::string, Cursor> published_;  // of cold files, by path
   std::set<std::string> compactions_;        // paths of markers that are not reported yet
   std::map<std::string, Retry> retries_;     // by path

@@ -9,7 +9,7 @@ import unittest
 from fault_case import held_events
 from mutation_case import MutationCase, contents
 from support.programs import CodexEventsSession, CodexSession, CopilotSession, PiSession
-from support.transcripts import Session, append
+from support.transcripts import Registry, Session, append
 from system_limits import preloaded
 
 linger_s = 0.5  # an unlinked file is read until it did not grow for so long
@@ -286,6 +286,31 @@ class Files(MutationCase):
         self.assertEqual(self.metrics.troubles(), {})
         self.assertEqual([f for f in self.client.frames if f["type"] in ("error", "reset")], [])
         self.assertNotIn("warn", self.daemon.stderr().decode())
+
+    def test_110_old_transcripts_then_their_directories_are_removed_while_their_session_runs(self):
+        old = [Session(self.root, cwd=f"/home/ada/old{n}") for n in range(13)]
+        for session in old:
+            session.turn("old")
+            os.utime(session.path, (1_600_000_000, 1_600_000_000))
+        self.begin()
+        registry = Registry(self.root, old[0].session, self.process())
+
+        def change(status):
+            registry.set_status(status)
+            self.client.wait(lambda: self.client.all(type="status", session=old[0].session)[-1:] and
+                             self.client.all(type="status", session=old[0].session)[-1]["state"] == {"busy": "working"}.get(status, status), status)
+
+        change("busy")
+        for session in old[1:]:
+            os.unlink(session.path)
+        os.unlink(old[0].path)
+        self.metrics.wait(lambda: self.metrics.metric("earshot_tail_known_files") == 0, "the removals")
+        change("idle")
+        for session in old:
+            os.rmdir(session.folder)
+        self.metrics.wait(lambda: self.metrics.metric("earshot_tail_directories") == 1, "the directories to be left")
+        change("busy")
+        change("idle")
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ class ProgramFaults(MutationCase):
 
     # --- Codex
 
-    def test_110_a_fork_that_copies_its_parent_s_history_emits_only_its_own_events(self):
+    def test_201_a_fork_that_copies_its_parent_s_history_emits_only_its_own_events(self):
         self.begin()
         parent = CodexEventsSession(self.roots["codex"])
         parent.started_ago_s = 100
@@ -104,7 +104,7 @@ class ProgramFaults(MutationCase):
         calls = [frame["call"] for frame in self.client.all(type="tool.invoked")]
         self.assertEqual(len(calls), len(set(calls)))
 
-    def test_110_a_fork_that_is_written_in_pieces_emits_only_its_own_events(self):
+    def test_201_a_fork_that_is_written_in_pieces_emits_only_its_own_events(self):
         self.begin()
         parent = CodexEventsSession(self.roots["codex"])
         parent.started_ago_s = 100
@@ -127,7 +127,7 @@ class ProgramFaults(MutationCase):
     def known_bytes(self, paths):
         return sum(os.path.getsize(path) for path in paths)
 
-    def test_110_a_subagent_that_inherits_its_parent_s_history_emits_only_its_own_events(self):
+    def test_201_a_subagent_that_inherits_its_parent_s_history_emits_only_its_own_events(self):
         self.begin()
         parent = self.new(CodexSession, "one")
         parent.prompt("let one look")
@@ -157,7 +157,7 @@ class ProgramFaults(MutationCase):
         self.sessions[self.sessions.index(session)] = migrated
         return migrated
 
-    def test_111_a_migrated_rollout_is_reset(self):
+    def test_202_a_migrated_rollout_is_reset(self):
         self.begin()
         session = self.new(CodexEventsSession, "first", "second")
         cursor, inode = self.cursor(session), os.stat(session.path).st_ino
@@ -175,7 +175,7 @@ class ProgramFaults(MutationCase):
         self.assert_reset(client, migrated)
         self.assert_continues(migrated, resets=1)
 
-    def test_111_a_rollout_that_is_migrated_while_the_daemon_is_down_is_reset_on_resume(self):
+    def test_202_a_rollout_that_is_migrated_while_the_daemon_is_down_is_reset_on_resume(self):
         self.begin()
         session = self.new(CodexEventsSession, "first", "second")
         cursor = self.cursor(session)
@@ -188,7 +188,7 @@ class ProgramFaults(MutationCase):
         client.wait_frame(type="turn.finished", turn=3)
         self.assert_reset(client, migrated)
 
-    def test_112_an_archived_rollout_is_removed_and_appears_in_the_archive(self):
+    def test_203_an_archived_rollout_is_removed_and_appears_in_the_archive(self):
         self.begin()
         session = self.new(CodexSession, "first", "second")
         cursor, path, stream, inode = self.cursor(session), session.path, session.stream(), os.stat(session.path).st_ino
@@ -228,7 +228,7 @@ class ProgramFaults(MutationCase):
         frame = self.session_frame(session)
         return [each.rpartition(":")[0] for each in frame["cursors"]] if frame else []
 
-    def test_113_a_rollout_that_a_newer_program_continues_is_not_reset(self):
+    def test_204_a_rollout_that_a_newer_program_continues_is_not_reset(self):
         self.begin()
         session = self.new(CodexEventsSession, "first")
         cursor, known = self.cursor(session), len(held_events(self.client)[session.stream()])
@@ -266,13 +266,13 @@ class ProgramFaults(MutationCase):
         self.settle()
         return session
 
-    def test_114_a_file_that_pi_rewrites_in_place_in_a_newer_format_is_reset(self):
+    def test_205_a_file_that_pi_rewrites_in_place_in_a_newer_format_is_reset(self):
         self.assert_upgrade_is_noticed("both")
 
-    def test_114_a_rewrite_that_looks_like_growth_is_noticed_by_inotify_alone(self):
+    def test_205_a_rewrite_that_looks_like_growth_is_noticed_by_inotify_alone(self):
         self.assert_upgrade_is_noticed("inotify")
 
-    def test_114_a_rewrite_that_looks_like_growth_is_noticed_by_the_sweep_alone(self):
+    def test_205_a_rewrite_that_looks_like_growth_is_noticed_by_the_sweep_alone(self):
         self.assert_upgrade_is_noticed("sweep")
 
     def assert_upgrade_is_noticed(self, watch):
@@ -297,7 +297,7 @@ class ProgramFaults(MutationCase):
         self.assertEqual(self.prompts(self.client, session), ["say old", "say new"])
         self.assertEqual(self.metrics.troubles(), {})
 
-    def test_114_rewritten_and_continued_between_two_checks_is_reset(self):
+    def test_205_rewritten_and_continued_between_two_checks_is_reset(self):
         self.begin()
         session = self.old_session()
         cursor = self.cursor(session)
@@ -310,7 +310,7 @@ class ProgramFaults(MutationCase):
         self.assertEqual(self.prompts(self.client, session), ["say old", "say new"])
         self.assert_reset(self.resume(cursor), session)
 
-    def test_114_rewritten_while_the_daemon_is_down_is_reset_on_resume(self):
+    def test_205_rewritten_while_the_daemon_is_down_is_reset_on_resume(self):
         self.begin()
         session = self.old_session()
         cursor = self.cursor(session)
@@ -325,7 +325,7 @@ class ProgramFaults(MutationCase):
 
     # --- Copilot CLI
 
-    def test_115_a_session_that_was_copied_after_itself_emits_each_event_once(self):
+    def test_206_a_session_that_was_copied_after_itself_emits_each_event_once(self):
         self.begin()
         session = self.new(CopilotSession, "first", "second")
         cursor, known = self.cursor(session), len(held_events(self.client)[session.stream()])
@@ -345,7 +345,7 @@ class ProgramFaults(MutationCase):
             self.assert_resumed(self.resume(middle), session, known // 2 + 1)
         self.assertEqual(once, cursor)
 
-    def test_115_a_session_that_is_copied_into_another_s_file_changes_nothing_of_either(self):
+    def test_206_a_session_that_is_copied_into_another_s_file_changes_nothing_of_either(self):
         self.begin()
         session, other = self.new(CopilotSession, "first"), self.new(CopilotSession, "of the other")
         append(session.path, contents(other.path))

@@ -142,7 +142,9 @@ class Run {
         program_(program_of(seed)),
         agent_(machine_, program_, root),
         trace_(trace),
-        has_second_subscriptions_(seed % seeds_per_program >= first_seed_with_second_subscriptions) {}
+        has_cold_files_(seed % seeds_per_program >= first_seed_with_cold_files),
+        has_second_subscriptions_(seed % seeds_per_program >= first_seed_with_second_subscriptions &&
+                                  !has_cold_files_) {}
 
   Outcome outcome() {
     try {
@@ -167,9 +169,13 @@ class Run {
     if (random_.percent(80))
       for (std::uint64_t n = random_.below(20); n > 0; --n) log(agent_.act());
     make_clients();
+    if (has_cold_files_) machine_.wait(48h);
     start_daemon();
     machine_.faults = faults_;
-    for (std::uint64_t steps = random_.between(40, 400); steps > 0; --steps) step();
+    for (std::uint64_t steps = random_.between(40, 400); steps > 0; --steps) {
+      step();
+      check_cold_streams(false);
+    }
     settle();
     compare("live", true);
     for (auto& client : clients_) leave(*client);
@@ -203,7 +209,8 @@ class Run {
       options.name = "client " + std::to_string(n);
       if (random_.percent(25)) options.types = {random_.percent(50) ? "turn.*" : "tool.*"};
       options.catch_up = random_.percent(50);
-      options.whole = random_.percent(50);
+      // A session that was old when a client subscribed is not announced to it.
+      options.whole = random_.percent(50) || has_cold_files_;
       // Without `catch_up` the position of a client that lagged is known to the daemon only.
       if (has_second_subscriptions_ && options.catch_up) options.second_after = random_.between(1, 60);
       clients_.push_back(std::make_unique<Client>(std::move(options)));
@@ -308,6 +315,24 @@ class Run {
     for (auto& client : clients_) client->process_received();
   }
 
+  /// Looks up the cold streams of each session that was ever seen, as the daemon does for a live process
+  /// without a transcript. `idle`: no file is being folded, so that all of them must be found.
+  void check_cold_streams(bool idle) {
+    std::map<std::string, std::set<std::string>> expected;
+    daemon_->tail.for_each([&](const tail::Stream& stream) {
+      sessions_.insert(stream.session());
+      if (!stream.transcript()) expected[stream.session()].insert(stream.name());
+    });
+    for (const std::string& session : sessions_) {
+      const std::set<std::string>& cold = expected[session];
+      const auto found = daemon_->tail.cold_streams_of(session);
+      for (const std::string& name : found)
+        if (!cold.contains(name)) throw std::runtime_error(name + " is no cold stream of " + session);
+      if (idle && found.size() != cold.size())
+        throw std::runtime_error("cold streams of " + session + " were not found");
+    }
+  }
+
   struct Fold final : EventSink {
     std::string stream, session, bytes;      // the session: by the path, or the records so far
     const Transcript* transcript = nullptr;  // null: the records do not matter
@@ -363,6 +388,7 @@ class Run {
   }
 
   void compare(const std::string& when, bool live) {
+    check_cold_streams(true);
     const auto files = fold_files(live);
     for (const auto& client : clients_) {
       const auto fail = [&](const std::string& stream, const std::string& what) {
@@ -426,7 +452,8 @@ class Run {
   const AgentProgram& program_;
   Agent agent_;
   const std::function<void(const std::string&)>& trace_;
-  const bool has_second_subscriptions_;
+  const bool has_cold_files_, has_second_subscriptions_;
+  std::set<std::string> sessions_;  // whose cold streams were looked up
   NotificationFaults notification_faults_;
   Faults faults_;
   std::vector<std::unique_ptr<Client>> clients_;

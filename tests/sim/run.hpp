@@ -11,8 +11,11 @@ struct Outcome {
   std::uint64_t events = 0, resets = 0, folds = 0;
 };
 
-/// From this seed on, some clients resume their streams by a second subscription, too.
+/// From this seed on to the next constant, some clients resume their streams by a second subscription, too.
 constexpr std::uint64_t first_seed_with_second_subscriptions = std::uint64_t{1} << 32;
+
+/// From this seed on, the files that exist at the start are too old to be read then.
+constexpr std::uint64_t first_seed_with_cold_files = std::uint64_t{1} << 33;
 
 /// The seeds from n × this on are those of the n-th program of agent_programs(); the first is 0.
 constexpr std::uint64_t seeds_per_program = std::uint64_t{1} << 40;

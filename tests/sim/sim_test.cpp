@@ -42,6 +42,13 @@ TEST_CASE("fault 98: a second subscription that resumes the same streams repeats
   REQUIRE(events > runs / 4 * 100);
 }
 
+TEST_CASE("fault 110: the cold streams of a session are found after any clean-up") {
+  spdlog::set_level(spdlog::level::off);
+  std::uint64_t events = 0;
+  for (std::uint64_t run = 0; run < runs / 4; ++run) live(sim::first_seed_with_cold_files + run, events);
+  REQUIRE(events > runs / 4 * 100);
+}
+
 TEST_CASE("every client has the events of every program's files") {
   spdlog::set_level(spdlog::level::off);
   for (std::size_t program = 1; program < agent_programs().size(); ++program) {
@@ -59,6 +66,7 @@ TEST_CASE("runs that failed once") {
        {542u,  2249u, 2435u, 2747u, 2951u, 3093u, 3198u, 3325u, 3333u, 3796u, 3966u,
         4218u, 4249u, 4431u, 4978u, 5296u, 5469u, 5714u, 5742u, 7574u, 8261u})
     live(seed, events);
+  live(sim::first_seed_with_cold_files + 1183, events);
 }
 
 TEST_CASE("a run is deterministic") {

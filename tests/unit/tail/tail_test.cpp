@@ -425,3 +425,21 @@ TEST_CASE("fault 82: finding the cold streams of a session does not depend on th
   fixture.until([&] { return fixture.observer.has("r/p/old3"); });
   CHECK(find("old3").empty());
 }
+
+TEST_CASE("fault 110: cold files are removed, then their directories, while their sessions are looked up") {
+  RootFixture files;
+  for (int n = 0; n < 13; ++n)
+    files.add("../p" + std::to_string(n) + "/old" + std::to_string(n), prompt(n), 72h);
+  TailFixture fixture(files.root.path());
+  fixture.start();
+  const auto find = [&](int n) { return fixture.tail->cold_streams_of("old" + std::to_string(n)); };
+  const auto directory = [&](int n) { return files.root / ("projects/p" + std::to_string(n)); };
+  for (int n = 0; n < 13; ++n) CHECK(find(n).size() == 1);
+  const std::size_t directories = fixture.tail->counters().directories;
+  for (int n = 0; n < 13; ++n) std::filesystem::remove(directory(n) + "/old" + std::to_string(n) + ".jsonl");
+  fixture.until([&] { return fixture.tail->counters().known_files == 0; });
+  for (int n = 0; n < 13; ++n) CHECK(find(n).empty());
+  for (int n = 0; n < 13; ++n) std::filesystem::remove(directory(n));
+  fixture.until([&] { return fixture.tail->counters().directories == directories - 13; });
+  for (int n = 0; n < 13; ++n) CHECK(find(n).empty());
+}
