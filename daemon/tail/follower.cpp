@@ -94,6 +94,7 @@ void Follower::start_verifications() {
 }
 
 void Follower::verify_published(FollowedFile& file, const Cursor& end) {
+  if (end == begin_cursor) return;
   check_prefix(disk_, {file.path(), options_.hash_key, end, 0, 0},
                [this, end, holder = file.shared_from_this()](const PrefixCheck::Result& result) {
                  if (holder->is_removed() || (!result.error && result.matches)) return;

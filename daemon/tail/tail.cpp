@@ -175,7 +175,7 @@ class Tail::Impl final : private Discovery::Observer {
 
   void mark_published(const Stream& stream, const Cursor& end) {
     const auto located = locate(stream.name());
-    if (!located.file || end == begin_cursor) return;
+    if (!located.file) return;
     const auto& followed = located.file->followed;
     if (followed && followed->is_added) return follower_.verify_published(*followed, end);
     if (published_.size() >= published_max) return fold(stream.name(), [](const Stream*) {});
@@ -341,11 +341,13 @@ class Tail::Impl final : private Discovery::Observer {
     if (!known || known->followed.get() == &file) discovery_.erase(file.path());
   }
 
-  /// Folds the first `bytes` bytes, which were known; the rest follows as events.
+  /// Folds the first `bytes` bytes, which were known; the rest follows as events. Behind the published cursor
+  /// no line was complete when a client received it: what is there now follows, too.
   void fold_known(const std::shared_ptr<FollowedFile>& file, std::uint64_t bytes) {
-    file->fold_bytes = bytes;
     const auto published = published_.find(file->path());
-    if (published == published_.end()) return fold_verified(file, bytes);
+    if (published != published_.end()) bytes = std::min(bytes, published->second.offset);
+    file->fold_bytes = bytes;
+    if (published == published_.end() || published->second == begin_cursor) return fold_verified(file, bytes);
     file->state = FollowedFile::State::folding;
     check_prefix(disk_, {file->path(), options_.hash_key, published->second, 0, 0},
                  [this, file, bytes, end = published->second](const PrefixCheck::Result& result) {

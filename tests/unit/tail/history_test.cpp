@@ -78,6 +78,23 @@ TEST_CASE("the published prefix of a cold transcript is verified when it is foll
   if (rewritten) cold.fixture->same(cold.name, cold.file);
 }
 
+TEST_CASE("an unterminated line of a cold transcript that was published is delivered as it is written then") {
+  const std::string first = GENERATE(std::string(), prompts(0, 3));
+  Cold cold(first + std::string(3000, 'x'));
+  cold.publish();
+  rewrite(cold.file, first + prompts(10, 40));  // longer, with the same complete lines
+  const std::size_t known = first.size();
+  cold.fixture->until([&] {
+    const auto* stream = cold.fixture->tail->find(cold.name);
+    return stream && stream->transcript() && stream->transcript()->bytes_read() == contents(cold.file).size();
+  });
+  cold.fixture->idle();
+  const Fold fold(contents(cold.file), {}, known);
+  REQUIRE(cold.received().resets.empty());
+  REQUIRE(cold.received().events ==
+          Lines(fold.events.begin() + static_cast<long>(fold.events_known), fold.events.end()));
+}
+
 TEST_CASE("two histories published for one cold transcript are both reset") {
   Cold cold(prompts(0, 9));
   cold.publish();
