@@ -1,19 +1,18 @@
 #include "browsers_file.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <boost/asio/post.hpp>
 #include <cstdio>
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/log.hpp"
 
 namespace earshot {
 namespace {
 
 std::string write(const std::string& path, const std::string& text) {
   std::string error = write_private_file(path, text);
-  if (!error.empty()) spdlog::warn("which browsers are signed in is not remembered: {}", error);
+  if (!error.empty()) log_warn("which browsers are signed in is not remembered: {}", error);
   return error;
 }
 
@@ -31,9 +30,9 @@ serve::Browsers BrowsersFile::read() {
   if (file.text || !file.error.empty()) {
     const std::string aside = path_ + ".torn";
     const bool is_moved = std::rename(path_.c_str(), aside.c_str()) == 0;
-    spdlog::warn("{}{}{}: browsers must sign in again, with `earshot open`",
-                 file.text ? path_ + " is unreadable" : file.error, is_moved ? ", moved to " : "",
-                 is_moved ? aside : "");
+    log_warn("{}{}{}: browsers must sign in again, with `earshot open`",
+             file.text ? path_ + " is unreadable" : file.error, is_moved ? ", moved to " : "",
+             is_moved ? aside : "");
   }
   return {};
 }

@@ -1,7 +1,5 @@
 #include "daemon.hpp"
 
-#include <spdlog/spdlog.h>
-
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -16,6 +14,7 @@
 
 #include "agents/stream_name.hpp"
 #include "base/file.hpp"
+#include "base/log.hpp"
 #include "base/system.hpp"
 
 namespace earshot {
@@ -159,7 +158,7 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
       redact_(options.redact),
       mounts_(io, directories_of(roots_),
               [this](const std::string& mount) {
-                spdlog::info("{}: the file system answers again", mount);
+                log_info("{}: the file system answers again", mount);
                 watchers_.mux().notify({watch::ChangeHint::Where::directory, mount});
               }),
       folds_(fold_threads()),
@@ -265,9 +264,9 @@ void Daemon::log_problems() const {
     return root.expected || stat_file(root.path, Symlinks::follow).is_directory();
   });
   if (!any) {
-    for (const Root& root : roots_) spdlog::warn("no agent program has written to {} yet", root.path);
+    for (const Root& root : roots_) log_warn("no agent program has written to {} yet", root.path);
   }
-  if (const std::string problem = watchers_.problem(); !problem.empty()) spdlog::warn("{}", problem);
+  if (const std::string problem = watchers_.problem(); !problem.empty()) log_warn("{}", problem);
 }
 
 /// Writes the files from which clients discover the daemon.
@@ -277,7 +276,7 @@ void Daemon::write_address() const {
   for (const auto& [name, text] : files) {
     if (text.empty()) continue;
     const std::string error = write_private_file(state_ + name, text + "\n");
-    if (!error.empty()) spdlog::warn("clients cannot discover this daemon: {}", error);
+    if (!error.empty()) log_warn("clients cannot discover this daemon: {}", error);
   }
 }
 

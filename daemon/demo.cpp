@@ -1,7 +1,5 @@
 #include "demo.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <chrono>
@@ -14,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/log.hpp"
 #include "demo_player.hpp"
 
 namespace earshot::demo {
@@ -73,7 +72,7 @@ void Demo::Impl::wait(int ms, void (Impl::*then)()) {
     try {
       (self.get()->*then)();
     } catch (const std::exception& error) {  // such as a full disk: the daemon goes on without the demo
-      spdlog::warn("the demo stops: {}", error.what());
+      log_warn("the demo stops: {}", error.what());
       self->running = false;
     }
   });

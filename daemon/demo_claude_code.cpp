@@ -24,8 +24,6 @@ namespace {
 
 // --- the script: a table of steps, and the transcript line of each kind of step
 
-enum class Chain { main, agent };  // the session itself, and its subagent
-
 enum class Act {
   prompt,  // text
   brief,   // the first line of the subagent's file: text

@@ -20,12 +20,11 @@ namespace {
 
 // --- the scripts: tables of lines
 
-enum class Chain { main, agent };  // the session itself, and its subagent
 using enum Chain;
 
 /// A line is the script's envelope around `body`; without a type it is `body`. Both are JSON with `${…}`
 /// placeholders, which are filled in when the step is played.
-struct Step {
+struct LineStep {
   int after_ms;
   Chain chain;
   std::string_view type, body;
@@ -38,12 +37,12 @@ struct Script {
   std::string_view transcripts[2];  // by chain; empty: it has none
   std::string_view envelopes[2];    // by chain
   std::string_view folder;          // of the session alone; empty: it consists of its transcripts
-  std::span<const Step> steps;
+  std::span<const LineStep> steps;
 };
 
 // Codex: the chart and the lamp disagree. A message is written as an item, and again as a part of the model's
 // own history, which says nothing new.
-constexpr Step
+constexpr LineStep
     codex_steps
         [] =
             {
@@ -130,7 +129,7 @@ constexpr Step
 };
 
 // Copilot CLI: the fog signal. Everything is in one file; a subagent's records name it.
-constexpr Step
+constexpr LineStep
     copilot_steps[] =
         {
             {300, main, "session.start",
@@ -210,7 +209,7 @@ constexpr Step
 };
 
 // Pi: the gulls. The file appears with the first answer, which brings the lines before it.
-constexpr Step pi_steps[] = {
+constexpr LineStep pi_steps[] = {
     {300, main, "",
      R"({"type":"session","version":3,"id":"${session}","timestamp":"${time}","cwd":"${cwd}"})"},
     {0, main, "model_change", R"("provider":"anthropic","modelId":"claude-haiku-4-5")"},
@@ -335,7 +334,7 @@ class LinePlayer final : public Player {
     return found != session_.ids.end() ? found->second : std::string();
   }
 
-  std::string line_of(const Step& step) {
+  std::string line_of(const LineStep& step) {
     std::string record;
     const std::string_view line = step.type.empty() ? step.body : script_.envelopes[index(step.chain)];
     std::string text = fill(line, [&](std::string_view name) { return value_of(name, step, record); });
@@ -344,7 +343,7 @@ class LinePlayer final : public Player {
   }
 
   /// `record`: set to the line's own id.
-  std::string value_of(std::string_view name, const Step& step, std::string& record) {
+  std::string value_of(std::string_view name, const LineStep& step, std::string& record) {
     constexpr std::string_view fresh = "new ";
     if (name == "type") return std::string(step.type);
     if (name == "body")

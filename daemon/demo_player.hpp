@@ -31,6 +31,8 @@ std::unique_ptr<Player> make_line_player(std::string_view program, std::string r
 
 // For players.
 
+enum class Chain { main, agent };  // the session itself, and its subagent
+
 constexpr std::string_view working_directory = "/home/keeper/lighthouse";  // of the invented sessions
 
 /// Writes (`flags`: O_APPEND or O_TRUNC) with one call, as the agent programs do. Creates the file, 0600, and

@@ -25,6 +25,7 @@
 #endif
 
 #include "base/hex.hpp"
+#include "base/log.hpp"
 #include "config/options.hpp"
 #include "daemon.hpp"
 #include "demo.hpp"
@@ -52,13 +53,13 @@ std::variant<UnixListener, UnixError> open_socket(const config::Options& options
   const auto* error = std::get_if<UnixError>(&socket);
   const std::string own = options.state + "/sock";
   if (!error || options.socket_given || options.socket == own) return socket;
-  spdlog::warn("{}; using {} instead", error->text, own);
+  log_warn("{}; using {} instead", error->text, own);
   return UnixListener::open(own);
 }
 
 /// The socket was not configured explicitly, so TCP alone is enough.
 UnixListener without_socket(const UnixError& error) {
-  spdlog::warn("{}; without a Unix socket, clients connect by TCP with the token", error.text);
+  log_warn("{}; without a Unix socket, clients connect by TCP with the token", error.text);
   return {};
 }
 
@@ -85,12 +86,12 @@ std::variant<StartupResources, std::string> acquire_startup_resources(const conf
   auto lock = serve::StateLock::acquire(options.state);
   if (const auto* error = std::get_if<AuthError>(&lock)) return error->text;
   if (const std::string& warning = std::get<0>(lock).warning(); !warning.empty())
-    spdlog::warn("{}; clients are served, but nothing is stored in this directory", warning);
+    log_warn("{}; clients are served, but nothing is stored in this directory", warning);
   else
     remove_unfinished_files(options.state);
   auto secrets = serve::load_secrets(options.state, options.metrics_token_file);
   if (const auto* error = std::get_if<AuthError>(&secrets)) return error->text;
-  for (const std::string& each : std::get<0>(secrets).set_aside) spdlog::warn("{}", each);
+  for (const std::string& each : std::get<0>(secrets).set_aside) log_warn("{}", each);
   std::unique_ptr<boost::asio::ssl::context> tls;
   if (!options.tls_cert.empty()) {
     auto loaded = serve::load_tls(options.tls_cert, options.tls_key);
@@ -274,7 +275,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // writing to a closed pipe is an error code
   raise_descriptor_limit();
   start_log(parsed.options->log_level);
-  for (const std::string& warning : parsed.options->warnings) spdlog::warn("{}", warning);
+  for (const std::string& warning : parsed.options->warnings) log_warn("{}", warning);
   try {
     return run(*parsed.options);
   } catch (const std::exception& error) {

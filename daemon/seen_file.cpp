@@ -1,19 +1,18 @@
 #include "seen_file.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <boost/asio/post.hpp>
 #include <cstdio>
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/log.hpp"
 
 namespace earshot {
 namespace {
 
 void store(const std::string& path, const std::string& text) {
   const std::string error = write_private_file(path, text);
-  if (!error.empty()) spdlog::warn("which sessions you have seen is not remembered: {}", error);
+  if (!error.empty()) log_warn("which sessions you have seen is not remembered: {}", error);
 }
 
 }  // namespace
@@ -28,8 +27,8 @@ serve::SeenMarks SeenFile::read() {
   if (!file.is_missing()) {
     const std::string aside = path_ + ".torn";
     const bool is_moved = std::rename(path_.c_str(), aside.c_str()) == 0;
-    spdlog::warn("{} is unreadable{}{}: all sessions count as seen", path_, is_moved ? ", moved to " : "",
-                 is_moved ? aside : "");
+    log_warn("{} is unreadable{}{}: all sessions count as seen", path_, is_moved ? ", moved to " : "",
+             is_moved ? aside : "");
   }
   changed();
   return serve::SeenMarks(wall_now_ms());

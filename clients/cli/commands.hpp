@@ -173,6 +173,9 @@ Run add_completions(CLI::App& command);
 /// Adds all commands; `app` must outlive the result.
 std::vector<Command> add_commands(CLI::App& app);
 
+/// The program: parses the command line and runs the command. Returns the exit code.
+int run(int argc, char** argv);
+
 /// The words of `earshot complete`, see common/completions.hpp.
 std::string complete_words(const CLI::App& app, std::vector<std::string> words);
 

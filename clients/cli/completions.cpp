@@ -11,7 +11,7 @@
 namespace earshot::cli {
 namespace {
 
-constexpr std::size_t sessions_max = 500, browsers_max = 500;  // offered at most
+constexpr std::size_t offered_sessions_max = 500, offered_browsers_max = 500;  // offered at most
 
 // An id that is not displayable as it is, or that looks like an option, cannot be typed as an argument.
 bool is_argument(std::string_view id) {
@@ -53,7 +53,7 @@ std::string session_words(const ConnectOptions& daemon) {
              "\n";
       ++count;
     }
-    return type != "ready" && type != "error" && count < sessions_max;
+    return type != "ready" && type != "error" && count < offered_sessions_max;
   };
   client.run_any(*addresses, handlers);
   return out;
@@ -74,7 +74,7 @@ std::string browser_words(const ConnectOptions& daemon) {
   for (const Fields& browser : response->objects("browsers")) {
     const std::string_view id = browser.text("browser");
     if (!is_argument(id)) continue;
-    if (count++ == browsers_max) break;
+    if (count++ == offered_browsers_max) break;
     out += std::string(id) + "\t" + safe_text(browser.text("name")) + "\n";
   }
   return out;

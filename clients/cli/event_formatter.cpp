@@ -439,12 +439,12 @@ bool show_stream_removed(EventLine& t) {
   return true;
 }
 
-struct Rule {
+struct EventRule {
   std::string_view type;
   bool (*show)(EventLine&);
 };
 
-constexpr Rule rules[] = {
+constexpr EventRule event_rules[] = {
     {"session.started", show_session_started},
     {"session.updated", show_session_updated},
     {"turn.started", show_turn_started},
@@ -474,9 +474,9 @@ constexpr Rule rules[] = {
 // Nothing if the frame is not shown or its type is unknown.
 Line make_line(EventLine event) {
   const auto* const rule =
-      std::find_if(std::begin(rules), std::end(rules),
-                   [type = event.frame.text("type")](const Rule& each) { return each.type == type; });
-  if (rule == std::end(rules) || !rule->show(event)) return {};
+      std::find_if(std::begin(event_rules), std::end(event_rules),
+                   [type = event.frame.text("type")](const EventRule& each) { return each.type == type; });
+  if (rule == std::end(event_rules) || !rule->show(event)) return {};
   return std::move(event.line);
 }
 

@@ -119,7 +119,7 @@ std::string focus_json(const Target& target, std::int64_t pid, const FocusReport
   return out;
 }
 
-std::string focus_text(const Target& target, std::int64_t pid, const FocusReport& report) {
+std::string report_text(const Target& target, std::int64_t pid, const FocusReport& report) {
   std::string text = (report.focused ? "focused " : "cannot bring to the front: ") + target.label + ", pid " +
                      std::to_string(pid);
   if (!report.tty.empty()) text += " on " + safe_text(report.tty);
@@ -179,9 +179,9 @@ int focus_command(const FocusOptions& options, const DaemonAddresses& all) {
   if (options.json)
     out.write(json_line(focus_json(target, pid, report), is_terminal(1)));
   else if (report.focused)
-    out.write(focus_text(target, pid, report));
+    out.write(report_text(target, pid, report));
   else
-    print_message(trim(focus_text(target, pid, report)));
+    print_message(trim(report_text(target, pid, report)));
   const int written = finish(out);
   return report.focused || written != exit_ok ? written : exit_not_focused;
 }

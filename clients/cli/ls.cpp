@@ -11,7 +11,7 @@
 namespace earshot::cli {
 namespace {
 
-constexpr std::size_t sessions_max = 100'000;  // beyond this only their number is printed
+constexpr std::size_t rows_max = 100'000;  // beyond this only their number is printed
 
 constexpr const char* no_sessions =
     "no sessions yet\n"
@@ -55,7 +55,7 @@ int list_command(const ListOptions& options, const DaemonAddresses& addresses) {
     if (type == "error") print_daemon_error(*frame);
     refused = refused || type == "error";
     ready = type == "ready";
-    if (type == "session" && frames.size() + rows.size() >= sessions_max) {
+    if (type == "session" && frames.size() + rows.size() >= rows_max) {
       ++omitted;
     } else if (type == "session" && options.json) {
       frames.emplace_back(json);

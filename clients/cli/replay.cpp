@@ -18,6 +18,8 @@
 #include "agents/roots.hpp"
 #include "agents/stream_name.hpp"
 #include "base/json_writer.hpp"
+#include "base/quantities.hpp"
+#include "base/sockets.hpp"
 #include "base/system.hpp"
 #include "cli/commands.hpp"
 #include "cli/event_formatter.hpp"
@@ -46,12 +48,6 @@ void count(Counts& tally, std::string_view name, std::uint64_t number) {
 }
 
 double rounded(double value) { return std::round(value * 1000) / 1000; }
-
-std::string grouped(std::uint64_t number) {
-  std::string digits = std::to_string(number);
-  for (std::size_t place = digits.size(); place > 3; place -= 3) digits.insert(place - 3, 1, ',');
-  return digits;
-}
 
 // By descending count, then by name.
 std::vector<std::pair<std::string, std::uint64_t>> sorted(const Counts& tally) {
@@ -89,7 +85,7 @@ class StatsSection {
          {std::string(note), Style::dim}});
   }
   void row(std::string_view name, std::uint64_t number, std::string_view note = {}, std::size_t depth = 0) {
-    row(name, grouped(number), note, depth);
+    row(name, format_grouped(number), note, depth);
   }
   void end() {
     static const std::vector<Column> columns = {
@@ -209,9 +205,9 @@ std::string ReplayStats::table(const DisplayOptions& display) const {
             format_bytes(static_cast<std::uint64_t>(per_second)) + "/s");
   sheet.end();
 
-  sheet.heading("Lines", grouped(lines_));
+  sheet.heading("Lines", format_grouped(lines_));
   sheet.row("with records", lines_ - empty_lines_ - skipped_lines_,
-            grouped(records_) + " in a known dialect");
+            format_grouped(records_) + " in a known dialect");
   if (undecided_records_ > 0) {
     sheet.row("of them before the dialect was known", undecided_records_, "records without events", 1);
   }
@@ -230,9 +226,10 @@ std::string ReplayStats::table(const DisplayOptions& display) const {
   sheet.end();
 
   for (const auto& [name, dialect] : dialects_) {
-    sheet.heading("Dialect " + name, grouped(dialect.files) + (dialect.files == 1 ? " file, " : " files, ") +
-                                         grouped(dialect.lines) + " lines, " + grouped(dialect.records) +
-                                         " records");
+    sheet.heading("Dialect " + name, format_grouped(dialect.files) +
+                                         (dialect.files == 1 ? " file, " : " files, ") +
+                                         format_grouped(dialect.lines) + " lines, " +
+                                         format_grouped(dialect.records) + " records");
     for (const auto& [type, number] : sorted(dialect.types)) {
       sheet.row(type, number, dialect.unknown_types.contains(type) ? "unknown" : "");
     }
@@ -252,7 +249,7 @@ std::string ReplayStats::table(const DisplayOptions& display) const {
   }
 
   const Counts events = events_by_type();
-  sheet.heading("Events", grouped(sum_of(events)));
+  sheet.heading("Events", format_grouped(sum_of(events)));
   for (const auto& [type, number] : sorted(events)) sheet.row(type, number);
   sheet.end();
   return out;
@@ -406,11 +403,6 @@ class Replay {
   Workspace workspace_;
   std::unique_ptr<char[]> buffer_;
 };
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 && name[0] != 0 ? name : "localhost";
-}
 
 }  // namespace
 

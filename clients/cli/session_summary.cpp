@@ -15,54 +15,54 @@ namespace earshot::cli {
 
 namespace {
 
-enum class Format { text, command, path };
+enum class InputFormat { text, command, path };
 
-struct Rule {
+struct InputRule {
   std::string_view tool;  // empty: any
   std::string_view key;
-  Format format;
+  InputFormat format;
 };
 
 // The first rule that matches the tool and has its key in the input applies.
-constexpr Rule rules[] = {
-    {"Bash", "command", Format::command},
-    {"Grep", "pattern", Format::text},
-    {"grep", "pattern", Format::text},
-    {"find", "pattern", Format::text},
-    {"glob", "pattern", Format::text},
-    {"Glob", "pattern", Format::text},
-    {"Task", "description", Format::text},
-    {"Agent", "description", Format::text},
-    {"Skill", "skill", Format::text},
-    {"SlashCommand", "command", Format::text},
-    {"WebFetch", "url", Format::text},
-    {"WebSearch", "query", Format::text},
-    {"ToolSearch", "query", Format::text},
-    {"ExitPlanMode", "plan", Format::text},
-    {"TaskCreate", "subject", Format::text},
-    {"SendMessage", "message", Format::text},
-    {"", "file_path", Format::path},
-    {"", "notebook_path", Format::path},
-    {"", "path", Format::path},
-    {"", "command", Format::command},
-    {"", "cmd", Format::command},
-    {"", "pattern", Format::text},
-    {"", "query", Format::text},
-    {"", "url", Format::text},
-    {"", "uri", Format::text},
-    {"", "description", Format::text},
-    {"", "title", Format::text},
-    {"", "question", Format::text},
-    {"", "intent", Format::text},
-    {"", "task_name", Format::text},
-    {"", "name", Format::text},
-    {"", "subject", Format::text},
-    {"", "prompt", Format::text},
-    {"", "text", Format::text},
-    {"", "task_id", Format::text},
-    {"", "shell_id", Format::text},
-    {"", "bash_id", Format::text},
-    {"", "id", Format::text},
+constexpr InputRule input_rules[] = {
+    {"Bash", "command", InputFormat::command},
+    {"Grep", "pattern", InputFormat::text},
+    {"grep", "pattern", InputFormat::text},
+    {"find", "pattern", InputFormat::text},
+    {"glob", "pattern", InputFormat::text},
+    {"Glob", "pattern", InputFormat::text},
+    {"Task", "description", InputFormat::text},
+    {"Agent", "description", InputFormat::text},
+    {"Skill", "skill", InputFormat::text},
+    {"SlashCommand", "command", InputFormat::text},
+    {"WebFetch", "url", InputFormat::text},
+    {"WebSearch", "query", InputFormat::text},
+    {"ToolSearch", "query", InputFormat::text},
+    {"ExitPlanMode", "plan", InputFormat::text},
+    {"TaskCreate", "subject", InputFormat::text},
+    {"SendMessage", "message", InputFormat::text},
+    {"", "file_path", InputFormat::path},
+    {"", "notebook_path", InputFormat::path},
+    {"", "path", InputFormat::path},
+    {"", "command", InputFormat::command},
+    {"", "cmd", InputFormat::command},
+    {"", "pattern", InputFormat::text},
+    {"", "query", InputFormat::text},
+    {"", "url", InputFormat::text},
+    {"", "uri", InputFormat::text},
+    {"", "description", InputFormat::text},
+    {"", "title", InputFormat::text},
+    {"", "question", InputFormat::text},
+    {"", "intent", InputFormat::text},
+    {"", "task_name", InputFormat::text},
+    {"", "name", InputFormat::text},
+    {"", "subject", InputFormat::text},
+    {"", "prompt", InputFormat::text},
+    {"", "text", InputFormat::text},
+    {"", "task_id", InputFormat::text},
+    {"", "shell_id", InputFormat::text},
+    {"", "bash_id", InputFormat::text},
+    {"", "id", InputFormat::text},
 };
 
 constexpr std::size_t path_columns_max = 60;  // the end of a longer path is shown
@@ -125,12 +125,12 @@ std::string tool_summary(std::string_view tool, const std::optional<simdjson::do
   if (const auto words = fields.texts("command"); !words.empty())
     return to_display_line(command_of_words(words), charset, LineBreaks::symbol);
   if (const auto files = fields.texts("files"); !files.empty()) return list_paths(files, project, charset);
-  for (const Rule& rule : rules) {
+  for (const InputRule& rule : input_rules) {
     if (!rule.tool.empty() && rule.tool != tool) continue;
     const std::string_view value = fields.text(rule.key);
     if (value.empty()) continue;
-    if (rule.format == Format::command) return to_display_line(value, charset, LineBreaks::symbol);
-    if (rule.format == Format::text) return to_display_line(value, charset);
+    if (rule.format == InputFormat::command) return to_display_line(value, charset, LineBreaks::symbol);
+    if (rule.format == InputFormat::text) return to_display_line(value, charset);
     return cut_start_to_width(to_display_line(relative_path(value, project), charset), path_columns_max,
                               glyph(Glyph::ellipsis, charset));
   }
@@ -227,7 +227,7 @@ std::string last_column(const Fields& session, const SessionRow& row, Charset ch
 }
 
 // The reason of a wait replaces the state: `permission`, not `waiting, permission`.
-std::string status_text(const SessionRow& row, const StateStyle& state, Charset charset) {
+std::string status_cell(const SessionRow& row, const StateStyle& state, Charset charset) {
   std::string text(glyph(state.glyph, charset));
   text += ' ';
   if (row.state == "waiting" && !row.reason.empty()) return text + row.reason;
@@ -243,7 +243,7 @@ std::vector<Cell> cells_of(const SessionRow& row, bool several_hosts, bool sever
   const bool waiting = row.state == "waiting", ended = row.state == "ended";
   const Style body = ended ? Style::dim : Style::plain;
   return {
-      {status_text(row, state, charset), row.unseen ? Style::bold : state.style},
+      {status_cell(row, state, charset), row.unseen ? Style::bold : state.style},
       {several_hosts ? row.host : std::string(), body},
       {several_programs ? row.program : std::string(), body},
       {row.session, Style::dim},

@@ -11,7 +11,7 @@ namespace earshot::cli {
 namespace {
 
 constexpr std::size_t problems_max = 5;  // `earshot doctor` lists all
-constexpr std::string_view states[] = {"waiting", "working", "idle", "unknown", "ended"};
+constexpr std::string_view state_names[] = {"waiting", "working", "idle", "unknown", "ended"};
 
 using SessionCounts = std::map<std::string, std::uint64_t, std::less<>>;
 
@@ -33,7 +33,7 @@ SessionCounts parse_session_counts(std::string_view metrics) {
 
 std::string session_text(const Health& health, const SessionCounts& counts) {
   std::string details;
-  for (const std::string_view state : states) {
+  for (const std::string_view state : state_names) {
     const auto found = counts.find(state);
     if (found == counts.end() || found->second == 0) continue;
     details += (details.empty() ? ": " : ", ") + std::to_string(found->second) + " " + std::string(state);
@@ -54,7 +54,7 @@ std::string watch_text(const Health& health) {
 
 bool has_problem(const Health& health) { return !health.problems.empty() || !health.watch_problem.empty(); }
 
-std::string status_text(const Health& health, const SessionCounts& counts, const DisplayOptions& display) {
+std::string health_text(const Health& health, const SessionCounts& counts, const DisplayOptions& display) {
   constexpr std::size_t name_columns = 10;
   const bool problem = has_problem(health);
   std::string out;
@@ -131,7 +131,7 @@ int status_command(const ReportOptions& options, const DaemonAddresses& addresse
   const SessionCounts counts = parse_session_counts(metrics.response.body);
   Output out;
   out.write(options.json ? status_json(*health, counts)
-                         : status_text(*health, counts, stdout_display(options.colour)));
+                         : health_text(*health, counts, stdout_display(options.colour)));
   return finish(out) == exit_ok && !has_problem(*health) ? exit_ok : exit_failed;
 }
 

@@ -17,7 +17,7 @@ constexpr std::size_t snapshot_sessions_max = 20'000;  // beyond this they are n
 constexpr std::size_t snapshot_lines_max = 12;         // idle sessions are shown up to this number of lines
 constexpr std::int64_t live_ms = 24LL * 3600 * 1000;   // the daemon's default age limit of live sessions
 
-std::string status_text(const Fields& status) {
+std::string text_of_status(const Fields& status) {
   std::string text;
   for (const char* key : {"state", "reason", "detail"}) text += std::string(status.text(key)) + '\n';
   return text;
@@ -225,11 +225,11 @@ void TailPrinter::print_changed_sessions() {
 
 bool TailPrinter::is_status_new(const Fields& session_frame) const {
   const std::string* const printed = statuses_.find(session_frame.text("session"));
-  return printed == nullptr || *printed != status_text(session_frame.object("status"));
+  return printed == nullptr || *printed != text_of_status(session_frame.object("status"));
 }
 
 void TailPrinter::remember_status(std::string_view session, const Fields& status) {
-  statuses_[session] = status_text(status);
+  statuses_[session] = text_of_status(status);
 }
 
 void TailPrinter::print(const Fields& frame, std::string_view json) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/json_writer.hpp"
+#include "base/quantities.hpp"
 #include "common/format.hpp"
 
 namespace earshot::cli {
@@ -106,12 +107,6 @@ void sort_rows(std::vector<UsageRow>& rows, UsageBy by) {
 
 // --- Table ---
 
-std::string grouped(std::uint64_t number) {
-  std::string digits = std::to_string(number);
-  for (std::size_t place = digits.size(); place > 3; place -= 3) digits.insert(place - 3, 1, ',');
-  return digits;
-}
-
 // `$1,234.56`, `~$0.12` with an estimate in it, `$0.12+` if some tokens have no price; `-`: unknown.
 std::string cost_text(const UsageSums& sums, bool has_partial_rows) {
   const std::optional<double> usd = sums.cost_usd();
@@ -123,7 +118,7 @@ std::string cost_text(const UsageSums& sums, bool has_partial_rows) {
     const auto cents = static_cast<std::uint64_t>(std::llround(std::min(*usd, usd_max) * 100));
     char rest[16];
     std::snprintf(rest, sizeof rest, ".%02u", static_cast<unsigned>(cents % 100));
-    text = "$" + grouped(cents / 100) + rest;
+    text = "$" + format_grouped(cents / 100) + rest;
   }
   if (sums.has_estimate) text.insert(0, "~");
   if (has_partial_rows) text += usd && sums.unpriced_tokens > 0 ? "+" : " ";
@@ -211,7 +206,7 @@ std::string UsageReport::lines(const DisplayOptions& display, bool is_exact) con
   std::set<std::string_view> programs;
   for (const UsageRow& row : rows_) programs.insert(row.program);
   const auto number = [&](std::uint64_t value) {
-    return Cell{is_exact ? grouped(value) : format_count(value), Style::plain};
+    return Cell{is_exact ? format_grouped(value) : format_count(value), Style::plain};
   };
   std::vector<std::vector<Cell>> cells;
   const auto add = [&](const UsageRow& row, std::string label, Style style) {

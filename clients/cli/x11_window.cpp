@@ -72,16 +72,11 @@ Number number_at(std::string_view bytes, std::size_t offset) {
   return value;
 }
 
-std::vector<std::uint32_t> numbers_of(std::string_view bytes) {
+std::vector<std::uint32_t> cardinals_of(std::string_view bytes) {
   std::vector<std::uint32_t> out;
   for (std::size_t at = 0; at + 4 <= bytes.size(); at += 4)
     out.push_back(number_at<std::uint32_t>(bytes, at));
   return out;
-}
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : std::string();
 }
 
 // A connection to the X server. After a failure every request returns nothing.
@@ -234,7 +229,7 @@ std::string Display::property(std::uint32_t window, std::uint32_t name, std::uin
 
 std::vector<std::uint32_t> Display::children(std::uint32_t window) {
   const auto reply = ask(std::move(request(query_tree, 0).u32(window)));
-  return reply ? numbers_of(std::string_view(*reply).substr(packet_bytes)) : std::vector<std::uint32_t>();
+  return reply ? cardinals_of(std::string_view(*reply).substr(packet_bytes)) : std::vector<std::uint32_t>();
 }
 
 void Display::activate_by_manager(std::uint32_t root, std::uint32_t window) {
@@ -258,9 +253,9 @@ struct Found {
   std::int64_t pid = 0;
 };
 
-class Search {
+class WindowSearch {
  public:
-  explicit Search(Display& display)
+  explicit WindowSearch(Display& display)
       : display_(display),
         wm_pid_(display.atom("_NET_WM_PID")),
         stacking_(display.atom("_NET_CLIENT_LIST_STACKING")),
@@ -269,7 +264,8 @@ class Search {
   /// All windows that name their process, the lowest first.
   std::vector<Found> windows() {
     for (const std::uint32_t root : display_.roots()) {
-      const std::vector<std::uint32_t> managed = numbers_of(display_.property(root, stacking_, atom_window));
+      const std::vector<std::uint32_t> managed =
+          cardinals_of(display_.property(root, stacking_, atom_window));
       if (managed.empty()) {
         below(root, root, 0);
       } else {
@@ -359,7 +355,7 @@ std::variant<X11Window, std::string> activate_x11_window(const X11Options& optio
                                                          std::uint32_t preferred) {
   Display display;
   if (const std::string reason = display.connect(options); !reason.empty()) return reason;
-  const std::vector<Found> windows = Search(display).windows();
+  const std::vector<Found> windows = WindowSearch(display).windows();
   for (const std::int64_t pid : pids) {
     const Found* chosen = nullptr;
     std::size_t count = 0;

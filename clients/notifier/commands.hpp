@@ -20,6 +20,8 @@ struct Options {
   std::size_t count = 30;  // why
 };
 
+/// The program: parses the command line and runs the command.
+int run(int argc, char** argv);
 /// Runs until it is stopped. A missing daemon, an invalid token and a missing session bus are retried.
 int run_command(const Options& options);
 /// Validates and explains the rules.

@@ -5,11 +5,15 @@
 #include <cmath>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace earshot {
+
+/// Every JSON reader keeps integers up to this exactly (RFC 8259, section 6).
+constexpr std::int64_t json_integer_max = std::int64_t{1} << 53;
 
 /// Appends `"…"`, escaped; bytes that are not UTF-8 become U+FFFD.
 void append_json_string(std::string& out, std::string_view text);

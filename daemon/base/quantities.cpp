@@ -174,6 +174,12 @@ std::string size_literal(std::uint64_t bytes) {
 std::string format_bytes(std::uint64_t bytes) { return scaled(bytes, " B", {" kB", " MB", " GB", " TB"}); }
 std::string format_count(std::uint64_t count) { return scaled(count, "", {"k", "M", "G", "T"}); }
 
+std::string format_grouped(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t place = digits.size(); place > 3; place -= 3) digits.insert(place - 3, 1, ',');
+  return digits;
+}
+
 namespace {
 
 // The form that programs write, `2025-11-04T13:03:07.250Z`, at a fraction of the cost: its bytes are compared

@@ -37,6 +37,9 @@ std::string format_bytes(std::uint64_t bytes);
 /// For display: `999`, `1.0k`, `12.3k`, `123k`, `4.5M`.
 std::string format_count(std::uint64_t count);
 
+/// With a comma between groups of three digits: `1,234,567`.
+std::string format_grouped(std::uint64_t number);
+
 /// Parses an RFC 3339 time; digits beyond milliseconds are dropped. Nothing if it is malformed or not a date
 /// of the calendar.
 std::optional<std::int64_t> parse_time(std::string_view text);

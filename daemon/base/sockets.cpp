@@ -7,6 +7,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <array>
+
 namespace earshot {
 namespace {
 
@@ -44,6 +46,12 @@ bool prepare(const Fd& fd, bool is_socket, Blocking blocking = Blocking::yes) {
 #endif
 
 }  // namespace
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "localhost";
+  return name.data();
+}
 
 Fd open_socket(int family, int type, int protocol, Blocking blocking) {
 #ifdef __linux__

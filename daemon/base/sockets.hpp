@@ -3,11 +3,16 @@
 #pragma once
 #include <sys/types.h>
 
+#include <string>
+
 #include "base/system.hpp"
 
 struct msghdr;
 
 namespace earshot {
+
+/// This machine's name; `localhost` if it has none.
+std::string host_name();
 
 enum class Blocking { no, yes };
 

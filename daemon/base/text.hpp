@@ -1,8 +1,11 @@
 // Texts: UTF-8, decoding on demand, patterns, spelling suggestions.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +27,13 @@ std::string_view cut_utf8(std::string_view text, std::size_t bytes_max);
 
 /// The last position of the byte; npos: there is none.
 std::size_t find_last(std::string_view text, char byte);
+
+inline bool is_one_of(std::string_view text, std::span<const std::string_view> names) {
+  return std::find(names.begin(), names.end(), text) != names.end();
+}
+inline bool is_one_of(std::string_view text, std::initializer_list<std::string_view> names) {
+  return is_one_of(text, std::span(names.begin(), names.size()));
+}
 
 namespace detail {
 template <class Word>

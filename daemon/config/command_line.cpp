@@ -1,12 +1,10 @@
 // Command line, environment and file → Options.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <array>
 #include <deque>
 #include <filesystem>
 #include <sstream>
 
+#include "base/sockets.hpp"
 #include "config/option_table.hpp"
 #include "redact/redactor.hpp"
 #include "team/nats_client.hpp"
@@ -30,12 +28,6 @@ std::string below_home(const Environment& environment, const char* variable, std
 std::string default_socket(const Environment& environment, const std::string& state) {
   const auto runtime = environment("XDG_RUNTIME_DIR");
   return runtime && runtime->front() == '/' ? *runtime + "/earshot/sock" : state + "/sock";
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "localhost";
-  return name.data();
 }
 
 /// Expands `~/`; a relative path is below `directory`.

@@ -1,8 +1,8 @@
 #include "otlp/acceptance.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <utility>
+
+#include "base/log.hpp"
 
 namespace earshot::otlp {
 
@@ -13,9 +13,9 @@ void Acceptance::set(std::string problem, bool is_retried) {
   is_retried_ = is_retried;
   if (!is_change) return;
   if (problem_.empty())
-    spdlog::info("otlp: the collector accepts the data again");
+    log_info("otlp: the collector accepts the data again");
   else
-    spdlog::warn("otlp: {}{}", problem_, is_retried ? "; retrying" : "; it is not sent again");
+    log_warn("otlp: {}{}", problem_, is_retried ? "; retrying" : "; it is not sent again");
 }
 
 }  // namespace earshot::otlp

@@ -1,13 +1,12 @@
 #include "otlp/exporter.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <random>
 #include <utility>
 
 #include "base/json_scan.hpp"
+#include "base/log.hpp"
 #include "base/quantities.hpp"
 #include "serve/stream/frames.hpp"
 
@@ -87,7 +86,7 @@ Exporter::Exporter(boost::asio::io_context& io, boost::asio::any_io_executor dis
 Exporter::~Exporter() { stop(); }
 
 void Exporter::start() {
-  spdlog::info("otlp: exporting the {} view", config_.full ? "full" : "meta");
+  log_info("otlp: exporting the {} view", config_.full ? "full" : "meta");
   subscribe_all();
   if (metric_exporter_) metric_exporter_->start();
 }
@@ -292,7 +291,7 @@ void Exporter::on_frame(std::string_view payload) {
   } else if (frame->type == "lagged") {
     resubscribe();
   } else if (frame->type == "error") {
-    spdlog::warn("otlp: {}", frame->text("message"));
+    log_warn("otlp: {}", frame->text("message"));
   }
   if (std::exchange(subagent_added_, false)) release_held();
 }

@@ -11,7 +11,7 @@
 namespace earshot::otlp {
 namespace {
 
-constexpr std::chrono::milliseconds last_response_wait_max{2000};  // at the stop
+constexpr std::chrono::milliseconds metrics_wait_max{2000};  // at the stop
 
 }  // namespace
 
@@ -44,7 +44,7 @@ void MetricExporter::stop() {
   send_next();
 }
 
-void MetricExporter::finish() { sender_.finish(last_response_wait_max); }
+void MetricExporter::finish() { sender_.finish(metrics_wait_max); }
 
 std::string MetricExporter::host_label(std::string_view host) const {
   const bool is_known = collectors_.contains(host);

@@ -1,13 +1,12 @@
 #include "otlp/position_file.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cstdio>
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/log.hpp"
 
 namespace earshot::otlp {
 
@@ -22,8 +21,8 @@ void PositionFile::read() {
   } else if (!file.is_missing()) {
     const std::string aside = path_ + ".torn";
     const bool is_moved = std::rename(path_.c_str(), aside.c_str()) == 0;
-    spdlog::warn("otlp: {} is unreadable{}{}: recent events are exported again", path_,
-                 is_moved ? ", moved to " : "", is_moved ? aside : "");
+    log_warn("otlp: {} is unreadable{}{}: recent events are exported again", path_,
+             is_moved ? ", moved to " : "", is_moved ? aside : "");
   }
 }
 
@@ -68,12 +67,11 @@ void PositionFile::write() {
 void PositionFile::on_written(std::uint64_t revision, const std::string& error) {
   if (error.empty()) {
     stored_ = std::max(stored_, revision);
-    if (!std::exchange(problem_, {}).empty()) spdlog::info("otlp: what was exported is remembered again");
+    if (!std::exchange(problem_, {}).empty()) log_info("otlp: what was exported is remembered again");
     return;
   }
   if (problem_.empty())
-    spdlog::warn("otlp: what was exported is not remembered, and would be sent again after a restart: {}",
-                 error);
+    log_warn("otlp: what was exported is not remembered, and would be sent again after a restart: {}", error);
   problem_ = error;
   write_after(failed_delay);
 }

@@ -108,11 +108,11 @@ struct Sender::Shared : std::enable_shared_from_this<Sender::Shared> {
     boost::asio::post(*io, [self = shared_from_this()] {
       Sender* const sender = self->owner;
       if (!sender) return;
-      auto received = self->take_response();
-      if (!received) return;  // finish() has it
+      auto taken = self->take_response();
+      if (!taken) return;  // finish() has it
       sender->is_busy_ = false;
       const auto done = std::exchange(sender->done_, {});
-      done(std::move(*received));
+      done(std::move(*taken));
     });
   }
   std::optional<Response> take_response() {

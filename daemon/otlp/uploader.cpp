@@ -8,8 +8,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds flush_delay{1000};            // after the first event of a batch, for further ones
-constexpr milliseconds last_response_wait_max{500};  // at the stop
+constexpr milliseconds flush_delay{1000};    // after the first event of a batch, for further ones
+constexpr milliseconds spans_wait_max{500};  // at the stop
 constexpr long payload_too_large = 413;
 
 /// Of a collector's text, for users. Control characters, and bytes that are not ASCII, become `.`: an answer
@@ -168,7 +168,7 @@ void Uploader::accept_last(const Response& response) {
 }
 
 void Uploader::finish() {
-  if (const auto response = sender_.finish(last_response_wait_max)) accept_last(*response);
+  if (const auto response = sender_.finish(spans_wait_max)) accept_last(*response);
 }
 
 }  // namespace earshot::otlp

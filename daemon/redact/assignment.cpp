@@ -10,11 +10,6 @@
 namespace earshot::redact {
 namespace {
 
-bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
-bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
-bool is_letter(char c) { return is_lower(c) || is_upper(c); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-char lower(char c) { return is_upper(c) ? static_cast<char>(c + 32) : c; }
 bool one_of(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
 
 // --- the shape of a value

@@ -14,9 +14,6 @@
 namespace earshot::redact {
 namespace {
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
 // Roughly how common a byte is in code and prose.
 int commonness(char c, bool any_case) {
   constexpr std::string_view rare_first = "zqjxkvbywgpfmucdlhrsnioate";

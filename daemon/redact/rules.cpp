@@ -6,11 +6,8 @@
 namespace earshot::redact {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
-bool is_word(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
-}
+bool is_word(char c) { return is_digit(c) || is_letter(c) || c == '_' || c == '-'; }
 
 bool is_not_placeholder(std::string_view value) { return !is_placeholder(value); }
 

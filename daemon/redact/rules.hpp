@@ -6,6 +6,12 @@
 
 namespace earshot::redact {
 
+inline bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
+inline bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+inline bool is_letter(char c) { return is_lower(c) || is_upper(c); }
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+inline char lower(char c) { return is_upper(c) ? static_cast<char>(c + 32) : c; }
+
 /// Bytes of a text: from `begin` up to `end`.
 struct Range {
   std::size_t begin = 0, end = 0;

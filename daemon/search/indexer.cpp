@@ -1,6 +1,5 @@
 #include "search/indexer.hpp"
 
-#include <spdlog/spdlog.h>
 #include <sqlite3.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/log.hpp"
 
 namespace earshot::search {
 namespace {
@@ -190,7 +190,7 @@ bool Indexer::open_store() {
         continue;
       }
     }
-    spdlog::warn("search: {}: {}; retrying", options_.path, problem);
+    log_warn("search: {}: {}; retrying", options_.path, problem);
     std::unique_lock lock(mutex_);
     state_.problem = problem;
     retry_at_ = Steady::now() + options_.retry;
@@ -219,10 +219,10 @@ void Indexer::fail(const DatabaseError& error) {
     if (stopped_) return;
   }
   if (error.is_corrupt()) {
-    spdlog::warn("search: {}: {}; building the index again", options_.path, error.what());
+    log_warn("search: {}: {}; building the index again", options_.path, error.what());
     return reopen(true);
   }
-  spdlog::warn("search: {}: {}; retrying", options_.path, error.what());
+  log_warn("search: {}: {}; retrying", options_.path, error.what());
   reopen(false);
   std::unique_lock lock(mutex_);
   state_.problem = error.what();
@@ -350,7 +350,7 @@ void Indexer::merge_words() {
     if (store_->merge_words()) return;
   } catch (const DatabaseError& error) {
     if (!error.is_full()) throw;
-    spdlog::warn("search: words of removed transcripts remain in the index: {}", error.what());
+    log_warn("search: words of removed transcripts remain in the index: {}", error.what());
     merge_at_ = now + std::chrono::hours(1);
     return;
   }

@@ -1,7 +1,5 @@
 #include "serve/server.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <boost/asio.hpp>
 #include <map>
@@ -9,6 +7,7 @@
 
 #include "base/hex.hpp"
 #include "base/json_writer.hpp"
+#include "base/log.hpp"
 #include "base/sockets.hpp"
 #include "core/event_json.hpp"
 #include "serve/stream/frames.hpp"

@@ -1,7 +1,5 @@
 #include "tail/followed_file.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "agents/stream_name.hpp"
+#include "base/log.hpp"
 
 namespace earshot::tail {
 namespace {
@@ -112,7 +111,7 @@ void FileProblems::set(const std::string& path, std::string reason, std::string 
   const auto at = entries_.find(path);
   if (at != entries_.end() && at->second.reason == reason) return;
   if (at == entries_.end() && entries_.size() >= entries_max) return;
-  spdlog::warn("{}: {}{}{}", percent_encode(path), reason, advice.empty() ? "" : "; ", advice);
+  log_warn("{}: {}{}{}", percent_encode(path), reason, advice.empty() ? "" : "; ", advice);
   entries_[path] = {path, std::move(reason), std::move(advice)};
 }
 

@@ -1,7 +1,5 @@
 #include "team/ingestor.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -14,6 +12,7 @@
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/json_scan.hpp"
+#include "base/log.hpp"
 #include "base/quantities.hpp"
 #include "team/payload.hpp"
 
@@ -153,7 +152,7 @@ void Ingestor::Worker::run() {
       if (must_reload) reload();
       open();
       from_beginning = false;
-      spdlog::info("hub: connected to {}", options.broker.where());
+      log_info("hub: connected to {}", options.broker.where());
       metrics.open = true;
       ++metrics.opened;
       metrics.problem.clear();
@@ -166,7 +165,7 @@ void Ingestor::Worker::run() {
     messages.reset();
     client.reset();
     if (is_stopping()) return;
-    if (metrics.problem != error) spdlog::warn("hub: {}; retrying", error);
+    if (metrics.problem != error) log_warn("hub: {}; retrying", error);
     metrics.open = false;
     metrics.problem = error;
     publish_metrics();
@@ -217,7 +216,7 @@ void Ingestor::Worker::process() {
       acks.push_back(std::move(each.ack));
     }
     for (std::string failed = store->write(); !failed.empty(); failed = store->write()) {
-      if (metrics.problem != failed) spdlog::warn("hub: {}; retrying", failed);
+      if (metrics.problem != failed) log_warn("hub: {}; retrying", failed);
       metrics.problem = failed;
       publish_metrics();
       if (!thread->pause(disk_retry_delay)) return;

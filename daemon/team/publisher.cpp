@@ -1,12 +1,11 @@
 #include "team/publisher.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
 #include "base/hex.hpp"
+#include "base/log.hpp"
 #include "base/quantities.hpp"
 #include "serve/stream/frames.hpp"
 
@@ -15,9 +14,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds retry_delay_min{200},
-    retry_delay_max{10'000};  // between two attempts to connect; doubles
-constexpr milliseconds tick_interval{1000};
+constexpr milliseconds connect_delay_min{200},
+    connect_delay_max{10'000};  // between two attempts to connect; doubles
+constexpr milliseconds publish_interval{1000};
 constexpr milliseconds numbers_interval{
     3000};  // between two messages of a session of which only numbers changed
 constexpr milliseconds ack_timeout{10'000};  // without any acknowledgement; then it reconnects
@@ -115,18 +114,18 @@ void Publisher::on_broker_event(BrokerOpened opened) {
     streams_[std::string(parts->stream)] = progress;
   }
   outbox_.set_sequence(heartbeat_subject(options_.host), opened.heartbeat_sequence);
-  spdlog::info("relay: connected to {}, which has {} streams of {}", options_.broker.where(), streams_.size(),
-               options_.host);
+  log_info("relay: connected to {}, which has {} streams of {}", options_.broker.where(), streams_.size(),
+           options_.host);
   last_ack_ = Clock::now();
   send_heartbeat();
   subscribe_all();
-  call_after(tick_timer_, tick_interval, &Publisher::tick);
+  call_after(tick_timer_, publish_interval, &Publisher::tick);
 }
 
 /// The state of unacknowledged messages is unknown; it is read from the broker after the next connect.
 void Publisher::disconnect(const std::string& reason) {
   if (stopped_) return;
-  if (metrics_.problem != reason) spdlog::warn("relay: {}; retrying", reason);
+  if (metrics_.problem != reason) log_warn("relay: {}; retrying", reason);
   metrics_.problem = reason;
   if (std::exchange(is_open_, false)) retry_delay_ = milliseconds(0);
   connection_.reset();
@@ -136,7 +135,7 @@ void Publisher::disconnect(const std::string& reason) {
   outbox_.clear();
   pending_reads_.clear();
   resubscribe_pending_ = false;
-  retry_delay_ = std::clamp(retry_delay_ * 2, retry_delay_min, retry_delay_max);
+  retry_delay_ = std::clamp(retry_delay_ * 2, connect_delay_min, connect_delay_max);
   call_after(retry_timer_, retry_delay_, &Publisher::start);
 }
 
@@ -147,7 +146,7 @@ void Publisher::tick() {
   if (now - last_ack_ > ack_timeout) return disconnect("JetStream does not respond");
   if (now - last_heartbeat_ >= milliseconds(heartbeat_ms)) send_heartbeat();
   if (now - last_numbers_ >= numbers_interval) publish_numbers();
-  call_after(tick_timer_, tick_interval, &Publisher::tick);
+  call_after(tick_timer_, publish_interval, &Publisher::tick);
 }
 
 void Publisher::send_heartbeat() {
@@ -182,7 +181,7 @@ void Publisher::on_broker_event(const MessageRefused& refused) {
     return disconnect("another daemon started to publish as host `" + options_.host + "`");
   }
   if (refused.error == message_too_long) {
-    spdlog::warn("relay: {} exceeds the size limit of the stream; skipped", message->id);
+    log_warn("relay: {} exceeds the size limit of the stream; skipped", message->id);
     outbox_.drop(refused.number);
     last_ack_ = Clock::now();
     return flush_soon();
@@ -435,7 +434,7 @@ void Publisher::cancel_reads() {
 void Publisher::on_record(const Frame& frame, std::string_view payload) {
   const auto request = pending_reads_.find(frame.id);
   if (request == pending_reads_.end()) {
-    if (frame.type == "error") spdlog::warn("relay: {}", frame.message);
+    if (frame.type == "error") log_warn("relay: {}", frame.message);
     return;
   }
   // Parts are forwarded as they arrive; the last one is marked.

@@ -68,22 +68,22 @@ constexpr std::array waits = {
     StateRule{"input needed", "waiting", "question"},
 };
 
-const StateRule* find_rule(const auto& rules, std::string_view value) {
+const StateRule* find_state(const auto& rules, std::string_view value) {
   const auto found =
       std::find_if(rules.begin(), rules.end(), [&](const StateRule& rule) { return rule.value == value; });
   return found == rules.end() ? nullptr : &*found;
 }
 
 void set_state(RegistryEntry& entry, std::string_view status, std::string_view waiting_for) {
-  const StateRule* rule = find_rule(states, status);
+  const StateRule* rule = find_state(states, status);
   if (!rule) return;
   if (rule->state == "waiting")
-    if (const StateRule* wait = find_rule(waits, waiting_for)) rule = wait;
+    if (const StateRule* wait = find_state(waits, waiting_for)) rule = wait;
   entry.state = rule->state;
   entry.reason = rule->reason;
 }
 
-Todo todo_of(const object& from, std::string_view content_key) {
+Todo todo_of_file(const object& from, std::string_view content_key) {
   Todo todo;
   todo.id = text_or_number(from, "id");
   todo.content = text_or_number(from, content_key);
@@ -159,7 +159,7 @@ std::optional<std::vector<Todo>> ClaudeCode::parse_todo_list(std::string_view te
   for (const element each : from) {
     object todo;
     if (todos.size() == todos_max) break;
-    if (each.get(todo) == simdjson::SUCCESS) todos.push_back(todo_of(todo, "content"));
+    if (each.get(todo) == simdjson::SUCCESS) todos.push_back(todo_of_file(todo, "content"));
   }
   return todos;
 }
@@ -173,7 +173,7 @@ std::optional<Todo> ClaudeCode::parse_todo(std::string_view text) const {
   object from;
   if (text.size() > todo_bytes_max || parser.parse(text.data(), text.size()).get(from) != simdjson::SUCCESS)
     return std::nullopt;
-  Todo todo = todo_of(from, "subject");
+  Todo todo = todo_of_file(from, "subject");
   if (todo.content.empty()) return std::nullopt;
   return todo;
 }

@@ -107,7 +107,7 @@ constexpr std::string_view metadata_without_facts[] = {
     "tag"};
 
 bool is_metadata(std::string_view type) {
-  return find_rule(metadata_rules, type) || is_one_of(metadata_without_facts, type);
+  return find_rule(metadata_rules, type) || is_one_of(type, metadata_without_facts);
 }
 
 class NamedDialect final : public Dialect {
@@ -185,7 +185,7 @@ void read_code(const Value& json, std::string_view raw, Record& out) {
   if (rule)
     rule->read(fields, out);
   else
-    out.unknown = !is_one_of(metadata_without_facts, out.type);
+    out.unknown = !is_one_of(out.type, metadata_without_facts);
 }
 
 const Rule* find_rule(std::span<const Rule> rules, std::string_view kind) {

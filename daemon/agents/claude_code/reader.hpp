@@ -61,10 +61,6 @@ struct Rule {
 /// Null: no rule of this kind.
 const Rule* find_rule(std::span<const Rule> rules, std::string_view kind);
 
-inline bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 /// Reads uuid, parent, time, session and so on: everything but the facts.
 void read_header(const Fields& fields, Record& out);
 void read_user(const Fields& fields, Record& out);

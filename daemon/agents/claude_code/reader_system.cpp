@@ -150,7 +150,7 @@ void apply(std::span<const Rule> rules, std::span<const std::string_view> withou
            std::string_view kind, const Fields& f, Record& out) {
   out.type = out.keep(std::string(out.type) + '/' + std::string(kind));
   if (const Rule* rule = find_rule(rules, kind)) return rule->read(f, out);
-  out.unknown = !is_one_of(without_facts, kind);
+  out.unknown = !is_one_of(kind, without_facts);
 }
 
 }  // namespace

@@ -8,13 +8,10 @@
 #include "agents/content.hpp"
 #include "base/json_scan.hpp"
 #include "base/quantities.hpp"
+#include "base/text.hpp"
 
 namespace earshot::codex {
 namespace {
-
-bool is_one_of(std::string_view text, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), text) != names.end();
-}
 
 bool is_given(const Value& value) {
   return value && !value.is_null() && !(value.is_string() && value.as_text().empty());
@@ -43,7 +40,7 @@ std::optional<std::int64_t> duration_of(const Value& item) {
 }
 
 std::string object_json(std::string_view key, std::string_view value_json) {
-  return "{" + json_string(key) + ":" + std::string(value_json) + "}";
+  return std::string("{").append(json_string(key)).append(":").append(value_json).append("}");
 }
 
 std::string files_json(const Value& changes) {

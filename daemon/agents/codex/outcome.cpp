@@ -153,7 +153,7 @@ std::string_view own_request(std::string_view prompt) {
 }
 
 std::string_view tagged(std::string_view text, std::string_view name) {
-  const std::string open = "<" + std::string(name) + ">", close = "</" + std::string(name) + ">";
+  const std::string open = std::string("<").append(name) + ">", close = std::string("</").append(name) + ">";
   const std::size_t begin = text.find(open);
   if (begin == text.npos) return {};
   text.remove_prefix(begin + open.size());

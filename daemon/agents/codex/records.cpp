@@ -12,13 +12,10 @@
 #include "agents/codex/subagents.hpp"
 #include "agents/codex/token_counts.hpp"
 #include "base/quantities.hpp"
+#include "base/text.hpp"
 
 namespace earshot::codex {
 namespace {
-
-bool is_one_of(std::string_view text, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), text) != names.end();
-}
 
 constexpr std::string_view ignored_records[] = {"world_state", "retained_context", "token_usage_record",
                                                 "inter_agent_communication_metadata", "state"};
@@ -28,11 +25,6 @@ constexpr std::string_view ignored_messages[] = {
     "collab_agent_interaction_end", "collab_resume_end",   "dynamic_tool_call_request"};
 constexpr std::string_view ignored_items[] = {"ghost_snapshot", "additional_tools", "compaction",
                                               "context_compaction"};
-
-template <std::size_t size>
-bool contains(const std::string_view (&names)[size], std::string_view name) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
-}
 
 class Records final : public RecordAssembler {
  public:
@@ -71,7 +63,7 @@ class Records final : public RecordAssembler {
       ensure_session(to);
       read_agent_message(body, to);
     } else {
-      to.count_type(type, !contains(ignored_records, type));
+      to.count_type(type, !is_one_of(type, ignored_records));
     }
     if (to.time_ms()) record_ms_ = to.time_ms();
   }
@@ -324,11 +316,11 @@ class Records final : public RecordAssembler {
     const std::string_view type = body.text_of("type");
     if (type == "item_completed") return read_completed_item(body, raw, to);
     const bool is_delta = type.ends_with("_delta") || type.ends_with("_begin");
-    const bool is_known = is_delta || contains(ignored_messages, type) || is_handled(type);
+    const bool is_known = is_delta || is_one_of(type, ignored_messages) || is_handled(type);
     std::string name = "event_msg/";
     to.count_type(name.append(type), !is_known);
     if (!is_known) return;
-    if (!is_delta && !contains(ignored_messages, type)) ensure_session(to);
+    if (!is_delta && !is_one_of(type, ignored_messages)) ensure_session(to);
     if (is_start(type)) return read_started(body, to);
     if (type == "user_message") {
       std::vector<Media> media;
@@ -480,7 +472,7 @@ class Records final : public RecordAssembler {
   }
   // A command that the user typed.
   void begin_shell_turn(std::string_view command, Assembly& to) {
-    shell_prompt_ = "!" + std::string(command);
+    shell_prompt_.assign("!").append(command);
     begin_turn(std::string_view(shell_prompt_), "command", to);
     did_work_ = true;
   }
@@ -504,12 +496,12 @@ class Records final : public RecordAssembler {
     const std::string_view type = body.text_of("type");
     const bool is_output = type.ends_with("_output");
     const bool is_known =
-        is_output || contains(ignored_items, type) ||
+        is_output || is_one_of(type, ignored_items) ||
         is_one_of(type, {"message", "reasoning", "function_call", "custom_tool_call", "local_shell_call",
                          "tool_search_call", "web_search_call", "image_generation_call", "agent_message"});
     std::string name = "response_item/";
     to.count_type(name.append(type), !is_known);
-    if (!is_known || contains(ignored_items, type)) return;
+    if (!is_known || is_one_of(type, ignored_items)) return;
     ensure_session(to);
     if (is_output) return read_call_output(body, to);
     if (type == "message") return read_history(body, to);
@@ -741,7 +733,7 @@ std::optional<Era> era_of(const Value& record) {
                                        "local_shell_call",
                                        "local_shell_call_output",
                                        "web_search_call"};
-  if (contains(wrapped, type) || (payload.is_object() && !type.empty() && record.member("timestamp"))) {
+  if (is_one_of(type, wrapped) || (payload.is_object() && !type.empty() && record.member("timestamp"))) {
     const bool is_paginated = record.member("ordinal") || payload.text_of("history_mode") == "paginated";
     return is_paginated ? Era::paginated : Era::events;
   }
@@ -751,7 +743,7 @@ std::optional<Era> era_of(const Value& record) {
     return is_meta || record.member("record_type") ? std::optional(Era::items) : std::nullopt;
   }
   const bool is_message = type == "message" && !record.text_of("role").empty() && record.member("content");
-  return is_message || contains(bare, type) ? std::optional(Era::items) : std::nullopt;
+  return is_message || is_one_of(type, bare) ? std::optional(Era::items) : std::nullopt;
 }
 
 }  // namespace earshot::codex

@@ -6,13 +6,10 @@
 
 #include "agents/codex/items.hpp"
 #include "agents/codex/outcome.hpp"
+#include "base/text.hpp"
 
 namespace earshot::codex {
 namespace {
-
-bool is_one_of(std::string_view text, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), text) != names.end();
-}
 
 // What closing an agent that had this status makes of it.
 std::string_view closed_outcome(std::string_view status) {

@@ -10,6 +10,7 @@
 #include "agents/copilot/program.hpp"
 #include "base/json_scan.hpp"
 #include "base/quantities.hpp"
+#include "base/text.hpp"
 
 namespace earshot::copilot {
 namespace {
@@ -45,10 +46,6 @@ constexpr std::string_view ignored_types[] = {"assistant.turn_start",
 OptionalText text_member(const Value& json, std::string_view key) {
   const Value found = json.member(key);
   return found ? found.as_optional_text() : std::nullopt;
-}
-
-bool is_one_of(std::string_view text, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), text) != names.end();
 }
 
 // A negative number counts as 0.

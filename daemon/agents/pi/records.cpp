@@ -9,6 +9,7 @@
 #include "agents/content.hpp"
 #include "base/json_scan.hpp"
 #include "base/quantities.hpp"
+#include "base/text.hpp"
 
 namespace earshot::pi {
 namespace {
@@ -139,11 +140,6 @@ std::string_view result_outcome(std::string_view text, bool is_error) {
 constexpr std::string_view ignored_types[] = {"thinking_level_change", "custom", "label", "context_edit"};
 constexpr std::string_view ignored_roles[] = {"bashExecution", "system", "branchSummary",
                                               "compactionSummary"};
-
-template <std::size_t size>
-bool is_one_of(std::string_view text, const std::string_view (&names)[size]) {
-  return std::find(std::begin(names), std::end(names), text) != std::end(names);
-}
 
 class Records final : public RecordAssembler {
  public:

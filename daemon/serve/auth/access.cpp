@@ -1,7 +1,6 @@
 #include "serve/auth/access.hpp"
 
-#include <spdlog/spdlog.h>
-
+#include "base/log.hpp"
 #include "serve/auth/p256.hpp"
 #include "serve/stream/session_store.hpp"
 
@@ -153,7 +152,7 @@ void Audit::log(std::string_view who, std::string_view what, std::string_view re
   // A logger of its own, which only the level `off` silences (log.cpp); tests may have none.
   auto logger = spdlog::get("audit");
   if (!logger) logger = spdlog::default_logger();
-  logger->info("audit: {} from {} requests {} and {}", who, address_, what, result);
+  log_to(*logger, spdlog::level::info, "audit: {} from {} requests {} and {}", who, address_, what, result);
 }
 
 }  // namespace earshot::serve

@@ -11,12 +11,12 @@
 namespace earshot::serve {
 namespace {
 
-constexpr std::int64_t time_max = std::int64_t{1} << 53;  // exact in every JSON reader
+constexpr std::int64_t seen_time_max = json_integer_max;
 constexpr std::size_t secret_digits = 64;
 constexpr std::size_t user_bytes_max = 1024, origin_bytes_max = 1024;
 
 bool read_time(const simdjson::dom::element& json, std::string_view key, std::int64_t& to) {
-  return json[key].get(to) == simdjson::SUCCESS && to >= 0 && to <= time_max;
+  return json[key].get(to) == simdjson::SUCCESS && to >= 0 && to <= seen_time_max;
 }
 
 bool read_text(const simdjson::dom::element& json, std::string_view key, std::string& to,

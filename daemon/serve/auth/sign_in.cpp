@@ -9,7 +9,7 @@
 namespace earshot::serve {
 namespace {
 
-constexpr std::size_t key_bytes = 32;
+constexpr std::size_t challenge_key_bytes = 32;
 constexpr std::size_t time_digits = 16, random_bytes = 16;
 constexpr std::size_t signed_digits = time_digits + 2 * random_bytes;  // the MAC follows
 
@@ -30,7 +30,7 @@ std::string take_part(std::string_view& text) {
 
 }  // namespace
 
-Challenges::Challenges() : key_(random_hex(key_bytes)) {}
+Challenges::Challenges() : key_(random_hex(challenge_key_bytes)) {}
 
 std::string Challenges::make(Time now) const {
   const auto until =

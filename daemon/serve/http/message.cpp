@@ -1,7 +1,5 @@
 #include "serve/http/message.hpp"
 
-#include <fmt/chrono.h>
-
 #include <algorithm>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/message.hpp>
@@ -9,6 +7,7 @@
 #include <boost/beast/http/write.hpp>
 #include <boost/url/parse_query.hpp>
 #include <charconv>
+#include <ctime>
 #include <sstream>
 
 #include "base/hex.hpp"
@@ -147,8 +146,8 @@ std::string_view Query::one(std::string_view key, std::string_view fallback) con
   return fallback;
 }
 
-std::vector<std::string_view> Query::all(std::string_view key) const {
-  std::vector<std::string_view> values;
+std::vector<std::string> Query::all(std::string_view key) const {
+  std::vector<std::string> values;
   for (const auto& [name, value] : pairs) {
     if (name == key) values.push_back(value);
   }
@@ -237,6 +236,19 @@ HttpResponse or_not_modified(HttpResponse response, std::string_view if_none_mat
   return response;
 }
 
+namespace {
+
+/// RFC 9110, 5.6.7. The daemon never leaves the locale `C`.
+std::string http_date(std::chrono::system_clock::time_point time) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char text[64];
+  return {text, std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc)};
+}
+
+}  // namespace
+
 std::string encode(const HttpResponse& response, const Delivery& delivery) {
   using http::field;
   const bool stream = response.kind == HttpResponse::Kind::events;
@@ -244,8 +256,7 @@ std::string encode(const HttpResponse& response, const Delivery& delivery) {
   const bool is_page = !response.page_policy.empty();
   http::response<http::empty_body> head(static_cast<http::status>(response.status), 11);
   const auto set = [&](auto name, std::string_view value) { head.set(name, view(value)); };
-  // RFC 9110, 5.6.7. The daemon never leaves the locale `C`.
-  set(field::date, fmt::format("{:%a, %d %b %Y %H:%M:%S GMT}", fmt::gmtime(delivery.now)));
+  set(field::date, http_date(delivery.now));
   set(field::server, delivery.server);
   if (has_body) set(field::content_type, response.content_type);
   if (stream && !delivery.http_1_0) set(field::transfer_encoding, "chunked");

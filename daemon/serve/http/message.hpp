@@ -41,7 +41,7 @@ struct Query {
 
   /// The last value of the key, or `fallback`.
   std::string_view one(std::string_view key, std::string_view fallback = {}) const;
-  std::vector<std::string_view> all(std::string_view key) const;
+  std::vector<std::string> all(std::string_view key) const;
   bool has(std::string_view key) const { return !all(key).empty(); }
 
   /// `true`, `1` or no value; `false` or `0`. Anything else sets `error`.

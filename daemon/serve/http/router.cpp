@@ -19,7 +19,7 @@
 namespace earshot::serve {
 namespace {
 
-constexpr std::size_t token_bytes = 32;
+constexpr std::size_t browser_token_bytes = 32;
 
 // --- Handlers ---
 
@@ -94,7 +94,7 @@ HttpResponse health(const Request&, const RequestContext&, ServerContext& contex
 }
 
 HttpResponse rotate(const Request&, const RequestContext&, ServerContext& context) {
-  std::string fresh = random_hex(token_bytes);
+  std::string fresh = random_hex(browser_token_bytes);
   if (!context.callbacks.store_token) return text_response(501, "this daemon does not store a token");
   if (const std::string error = context.callbacks.store_token(fresh); !error.empty())
     return text_response(500, "the token was not changed: " + error);
@@ -202,10 +202,6 @@ struct Wanted {
   }
 };
 
-std::vector<std::string> strings(const std::vector<std::string_view>& views) {
-  return {views.begin(), views.end()};
-}
-
 /// Matching sessions in memory.
 Names warm(const Wanted& wanted, ServerContext& context) {
   Names names;
@@ -239,9 +235,9 @@ HttpResponse sessions(const Request& request, const RequestContext& request_cont
   query.only(known);
   Wanted wanted;
   if (const User* user = request_context.caller.user) wanted.allowed = user->allowed;
-  wanted.filter.project = strings(query.all("project"));
-  wanted.filter.session = strings(query.all("session"));
-  wanted.filter.program = strings(query.all("program"));
+  wanted.filter.project = query.all("project");
+  wanted.filter.session = query.all("session");
+  wanted.filter.program = query.all("program");
   wanted.after = query.one("after");
   wanted.limit = query.number("limit", limit_default, 1, limit_max);
   wanted.all = query.flag("all", false);

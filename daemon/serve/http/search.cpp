@@ -13,10 +13,6 @@ constexpr std::size_t results_default = 50, results_max = 200;      // of a page
 constexpr std::size_t sessions_default = 100, sessions_max = 1000;  // of a page of history
 constexpr std::size_t after_bytes_max = 512;
 
-std::vector<std::string> strings(const std::vector<std::string_view>& views) {
-  return {views.begin(), views.end()};
-}
-
 /// RFC 3339. Anything else sets the error.
 std::int64_t time_of(Query& query, std::string_view key, std::int64_t fallback) {
   const std::string_view text = query.one(key);
@@ -50,10 +46,10 @@ void set_day(Query& query, SearchRequest& wanted) {
 HttpResponse answer(SearchRequest wanted, Query& query, const RequestContext& request_context,
                     ServerContext& context) {
   const Caller& caller = request_context.caller;
-  wanted.filter.project = strings(query.all("project"));
-  wanted.filter.session = strings(query.all("session"));
-  wanted.filter.program = strings(query.all("program"));
-  wanted.filter.host = strings(query.all("host"));
+  wanted.filter.project = query.all("project");
+  wanted.filter.session = query.all("session");
+  wanted.filter.program = query.all("program");
+  wanted.filter.host = query.all("host");
   wanted.since_ms = time_of(query, "since", wanted.since_ms);
   wanted.until_ms = time_of(query, "until", wanted.until_ms);
   if (wanted.what == SearchRequest::What::history) set_day(query, wanted);

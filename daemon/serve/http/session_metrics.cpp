@@ -39,10 +39,6 @@ std::string shortened(std::string_view text) {
   return std::string(cut_utf8(text, bytes_max));
 }
 
-const StreamState* state_of(const tail::Stream* stream) {
-  return stream && stream->transcript() ? &stream->transcript()->state() : nullptr;
-}
-
 double cost_of_model(const ModelUsage& used, const ModelTable& models) {
   return used.recorded_usd + models.cost_usd(used.model, used.without_cost).value_or(0);
 }

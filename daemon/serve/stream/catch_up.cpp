@@ -17,12 +17,6 @@ constexpr std::size_t held_bytes_max = 256
                                        << 10;  // of events before the first timed one; more match no `since`
 static_assert(piece_bytes <= tail::History::piece_bytes_max);
 
-struct Held {  // an event before the first timed one
-  Audience audience;
-  std::string payload;
-  Tags tags;
-};
-
 }  // namespace
 
 std::size_t Chunk::bytes() const {
@@ -32,6 +26,12 @@ std::size_t Chunk::bytes() const {
 }
 
 struct CatchUps::Fold {
+  struct Held {  // an event before the first timed one
+    Audience audience;
+    std::string payload;
+    Tags tags;
+  };
+
   Fold(boost::asio::io_context& io, std::string stream_name, std::unique_ptr<tail::History> bytes)
       : stream(std::move(stream_name)),
         history(std::move(bytes)),
@@ -122,7 +122,7 @@ class CatchUps::Collect final : public EventSink {
 
   /// Appends the held events, with the time of the event that follows them.
   void flush() {
-    for (Held& held : std::exchange(fold_.held, {})) {
+    for (Fold::Held& held : std::exchange(fold_.held, {})) {
       held.tags.time_ms = fold_.time_ms;
       append(held.audience, held.payload, held.tags);
     }

@@ -49,10 +49,6 @@ class FrameWriter {
   const EncodeOptions options_;
 };
 
-const StreamState* state_of(const tail::Stream* stream) {
-  return stream && stream->transcript() ? &stream->transcript()->state() : nullptr;
-}
-
 void append_cursors(JsonWriter& json, const Session& session) {
   json.key("cursors").begin_array();
   for (const Member& member : session.members) {

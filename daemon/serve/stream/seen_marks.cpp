@@ -9,11 +9,11 @@
 namespace earshot::serve {
 namespace {
 
-constexpr std::int64_t time_max = std::int64_t{1} << 53;  // exact in every JSON reader
+constexpr std::int64_t mark_time_max = json_integer_max;
 
 std::optional<std::int64_t> time_of(const simdjson::dom::element& value) {
   std::int64_t ms = 0;
-  if (value.get(ms) || ms < 0 || ms > time_max) return std::nullopt;
+  if (value.get(ms) || ms < 0 || ms > mark_time_max) return std::nullopt;
   return ms;
 }
 
@@ -54,7 +54,7 @@ std::int64_t SeenMarks::seen_until(std::string_view session) const {
 }
 
 bool SeenMarks::mark(std::string_view session, std::int64_t until_ms) {
-  if (until_ms <= seen_until(session) || until_ms > time_max || session.size() > session_bytes_max)
+  if (until_ms <= seen_until(session) || until_ms > mark_time_max || session.size() > session_bytes_max)
     return false;
   const auto [mark, is_new] = marks_.try_emplace(std::string(session), until_ms);
   if (!is_new) by_time_.erase(std::pair(std::exchange(mark->second, until_ms), mark->first));

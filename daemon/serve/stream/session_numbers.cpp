@@ -8,10 +8,6 @@
 namespace earshot::serve {
 namespace {
 
-const StreamState* state_of(const tail::Stream* stream) {
-  return stream && stream->transcript() ? &stream->transcript()->state() : nullptr;
-}
-
 bool waits_for_permission(const status::Status& status) {
   return status.source == "registry" && status.state == "waiting" &&
          (status.reason == "permission" || status.reason == "dialog");

@@ -51,6 +51,11 @@ struct Member {
   CountedUsage counted = {};
 };
 
+/// Null: there is no stream, or it was not read.
+inline const StreamState* state_of(const tail::Stream* stream) {
+  return stream && stream->transcript() ? &stream->transcript()->state() : nullptr;
+}
+
 /// A todo list from a file.
 struct FileTodos {
   std::vector<Todo> todos;

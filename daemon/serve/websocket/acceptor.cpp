@@ -1,7 +1,6 @@
 #include "serve/websocket/acceptor.hpp"
 
 #include <openssl/ssl.h>
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/log.hpp"
 #include "base/sockets.hpp"
 
 namespace earshot::serve {
@@ -92,7 +92,7 @@ void Acceptor::accept() {
                            ec == boost::system::errc::no_buffer_space ||
                            ec == boost::system::errc::not_enough_memory;
     if (exhausted) {
-      spdlog::warn("a client cannot be accepted: {}", ec.message());
+      log_warn("a client cannot be accepted: {}", ec.message());
       again_.expires_after(pause);
       again_.async_wait([this](error_code cancelled) {
         if (!cancelled) accept();

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace child_program_test {
+
 using namespace earshot::cli;
 
 TEST_CASE("a program gets its words as they are, and its outputs are kept apart") {
@@ -30,3 +32,5 @@ TEST_CASE("the output is bounded, and stdin is empty") {
   CHECK(result.out.size() >= output_bytes_max);
   CHECK(result.out.size() < output_bytes_max + (64 << 10));
 }
+
+}  // namespace child_program_test

@@ -6,6 +6,8 @@
 
 #include "unit/cli/fixture.hpp"
 
+namespace commands_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 using namespace earshot::cli::test;
@@ -260,3 +262,5 @@ TEST_CASE("tail ends without an error if its output is closed") {
   const TailOptions options{.daemon = at(daemon, state), .format = Format::json};
   CHECK(exit_code_with_closed_output([&] { return tail_command(options); }) == exit_ok);
 }
+
+}  // namespace commands_test

@@ -3,6 +3,8 @@
 
 #include "unit/cli/fixture.hpp"
 
+namespace completions_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 using namespace earshot::cli::test;
@@ -66,3 +68,5 @@ TEST_CASE("without a daemon no browser is offered") {
   const State state;
   CHECK(words({"browsers", "revoke", "--socket", state.path("none"), ""}).empty());
 }
+
+}  // namespace completions_test

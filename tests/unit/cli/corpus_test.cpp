@@ -12,6 +12,8 @@
 #include "core/transcript.hpp"
 #include "unit/places.hpp"
 
+namespace corpus_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 
@@ -61,7 +63,7 @@ class LineChecker : public EventSink {
 }  // namespace
 
 TEST_CASE("the lines of recorded sessions fit the terminal and contain no control characters") {
-  const std::filesystem::path corpus = test::corpus();
+  const std::filesystem::path corpus = earshot::test::corpus();
   if (!std::filesystem::is_directory(corpus)) {
     WARN("skipped: no recorded sessions at " << corpus);
     return;
@@ -82,3 +84,5 @@ TEST_CASE("the lines of recorded sessions fit the terminal and contain no contro
   }
   CHECK(shown > 1000);
 }
+
+}  // namespace corpus_test

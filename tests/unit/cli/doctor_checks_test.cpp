@@ -13,6 +13,8 @@
 #include "unit/common/captured.hpp"
 #include "unit/common/fake_daemon.hpp"
 
+namespace doctor_checks_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 using namespace earshot::common::test;
@@ -271,3 +273,5 @@ TEST_CASE("a sink of notices that fails and rules that are not reloaded are warn
   CHECK(findings[1].text == "earshot-notify uses its earlier rules: /n.toml:4: unknown key");
   CHECK(findings[1].advice == "earshot-notify check");
 }
+
+}  // namespace doctor_checks_test

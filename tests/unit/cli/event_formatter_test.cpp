@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <ctime>
 
+namespace event_formatter_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 
@@ -425,3 +427,5 @@ TEST_CASE("sessions of a project whose ids begin with the time have labels that 
       R"({"type":"turn.started","host":"dev7","stream":"codex/2026/r","session":"019a6e3c-5b20-7b11","time":"2025-11-04T14:03:07Z","turn":1,"origin":"human"})");
   CHECK(line.find("api·…-5b2 ") != std::string::npos);
 }
+
+}  // namespace event_formatter_test

@@ -4,6 +4,8 @@
 
 #include "unit/cli/fixture.hpp"
 
+namespace focus_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 using namespace earshot::cli::test;
@@ -94,3 +96,5 @@ TEST_CASE("focus needs the Unix socket") {
   CHECK(printed.exit_code == exit_failed);
   CHECK(printed.err.find("through its Unix socket") != std::string::npos);
 }
+
+}  // namespace focus_test

@@ -7,6 +7,8 @@
 
 #include "common/format.hpp"
 
+namespace gauges_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 
@@ -129,3 +131,5 @@ TEST_CASE("of the limits that sessions state the newest are shown") {
             .find("limits of codex on dev8  2%") != std::string::npos);
   CHECK(lines({R"({"type":"session","session":"s"})"}).empty());
 }
+
+}  // namespace gauges_test

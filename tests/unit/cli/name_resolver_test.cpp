@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace name_resolver_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 
@@ -54,3 +56,5 @@ TEST_CASE("the last session is that with the latest activity") {
   CHECK_FALSE(candidates({}).last().error.empty());
   CHECK_FALSE(candidates({}).named("x").ambiguous);
 }
+
+}  // namespace name_resolver_test

@@ -2,6 +2,8 @@
 
 #include "unit/cli/fixture.hpp"
 
+namespace open_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 using namespace earshot::cli::test;
@@ -60,3 +62,5 @@ TEST_CASE("the TCP address is used if nothing listens at the socket") {
   CHECK(printed.exit_code == exit_ok);
   CHECK(request.find("Authorization: Bearer t0ken") != request.npos);
 }
+
+}  // namespace open_test

@@ -5,6 +5,8 @@
 
 #include "unit/cli/fixture.hpp"
 
+namespace program_statusline_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 using namespace earshot::cli::test;
@@ -163,3 +165,5 @@ TEST_CASE("the hint names the file and this program's path") {
   CHECK(printed.out.find(R"("statusLine": {"type":"command","command":"/)") != std::string::npos);
   CHECK(printed.out.find(R"( statusline --from claude-code"})") != std::string::npos);
 }
+
+}  // namespace program_statusline_test

@@ -6,6 +6,8 @@
 #include "common/frame.hpp"
 #include "unit/common/captured.hpp"
 
+namespace replay_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 using namespace earshot::common::test;
@@ -210,3 +212,5 @@ TEST_CASE("replay ends without an error if its output is closed") {
   const std::string file = home.put("x.jsonl", text);
   CHECK(exit_code_with_closed_output([&] { return replay_command({.files = {file}}); }) == exit_ok);
 }
+
+}  // namespace replay_test

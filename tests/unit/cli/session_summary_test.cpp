@@ -4,6 +4,8 @@
 
 #include "common/format.hpp"
 
+namespace session_summary_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 
@@ -248,3 +250,5 @@ TEST_CASE("sessions of an offline host show for how long it is offline") {
   CHECK(text.find("offline 5m  bob ") != text.npos);
   CHECK(text.find("host_offline") == text.npos);
 }
+
+}  // namespace session_summary_test

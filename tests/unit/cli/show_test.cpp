@@ -2,6 +2,8 @@
 
 #include "unit/cli/fixture.hpp"
 
+namespace show_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 using namespace earshot::cli::test;
@@ -73,3 +75,5 @@ TEST_CASE("show suggests a session with a similar id") {
   CHECK(printed.exit_code == exit_failed);
   CHECK(printed.err.find("did you mean 2eaa1c04?") != std::string::npos);
 }
+
+}  // namespace show_test

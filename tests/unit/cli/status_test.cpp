@@ -2,6 +2,8 @@
 
 #include "unit/cli/fixture.hpp"
 
+namespace status_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 using namespace earshot::cli::test;
@@ -59,3 +61,5 @@ TEST_CASE("status without a daemon has its own exit code") {
   CHECK(printed.exit_code == exit_no_daemon);
   CHECK(printed.err.find("Start it:  earshotd") != std::string::npos);
 }
+
+}  // namespace status_test

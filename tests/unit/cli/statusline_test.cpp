@@ -4,6 +4,8 @@
 
 #include "common/format.hpp"
 
+namespace statusline_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 
@@ -12,7 +14,7 @@ namespace {
 const std::int64_t noon = *parse_time("2025-11-04T12:00:00Z");
 
 struct Bar {
-  StatusLine bar{Charset::utf8};
+  cli::StatusLine bar{Charset::utf8};
   FrameParser parser;
   void frame(const std::string& json) {
     const auto frame = parser.parse(json);
@@ -79,14 +81,14 @@ TEST_CASE("the tooltip is bounded and ends with the number of omitted sessions")
     shown.session("s" + std::to_string(n), "waiting",
                   R"(,"reason":"question","detail":")" + std::string(3000, 'x') + "\"");
   const std::string json = shown.bar.json(noon);
-  CHECK(json.size() < StatusLine::lines_max * (StatusLine::line_columns_max + 10) + 200);
+  CHECK(json.size() < cli::StatusLine::lines_max * (cli::StatusLine::line_columns_max + 10) + 200);
   CHECK(json.find("\\n+8\"") != json.npos);
   CHECK(shown.bar.line(noon) == "⏸ 20");
 }
 
 TEST_CASE("without a daemon the line is earshot?") {
-  CHECK(StatusLine::offline_line() == "earshot?");
-  CHECK(StatusLine::offline_json("no \"daemon\"") ==
+  CHECK(cli::StatusLine::offline_line() == "earshot?");
+  CHECK(cli::StatusLine::offline_json("no \"daemon\"") ==
         R"({"text":"earshot?","alt":"away","class":"away","tooltip":"no \"daemon\""})");
 }
 
@@ -133,7 +135,7 @@ TEST_CASE("sessions that finished unseen are counted until they were seen") {
 
 TEST_CASE("with limits the line ends with the fullest one, without text of transcripts") {
   Bar shown;
-  shown.bar = StatusLine(Charset::utf8, true);
+  shown.bar = cli::StatusLine(Charset::utf8, true);
   const auto session = [&](const std::string& program, const std::string& windows) {
     shown.frame(R"({"type":"session","host":"dev7","session":"s)" + program + R"(","program":")" + program +
                 R"(","status":{"state":"working"},"limits":[{"time":"2025-11-04T11:00:00Z","limit":")" +
@@ -154,3 +156,5 @@ TEST_CASE("with limits the line ends with the fullest one, without text of trans
   shown.bar.begin();
   CHECK(shown.bar.line(noon).empty());
 }
+
+}  // namespace statusline_test

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+namespace style_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 
@@ -111,3 +113,5 @@ TEST_CASE("no line is wider than the terminal") {
     }
   }
 }
+
+}  // namespace style_test

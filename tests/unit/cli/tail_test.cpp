@@ -9,6 +9,8 @@
 #include "common/format.hpp"
 #include "unit/common/captured.hpp"
 
+namespace tail_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 using namespace earshot::common::test;
@@ -217,3 +219,5 @@ TEST_CASE("other text is not a time") {
     CHECK_FALSE(parse_since(text, now));
   }
 }
+
+}  // namespace tail_test

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <map>
 
+namespace terminal_focus_test {
+
 using namespace earshot::cli;
 
 namespace {
@@ -197,3 +199,5 @@ TEST_CASE("of several windows of a program the one that is chosen may be wrong: 
   report = machine.focus(70);
   CHECK(report.advice.empty());
 }
+
+}  // namespace terminal_focus_test

@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace terminal_process_test {
+
 using namespace earshot::cli;
 
 TEST_CASE("a process is read from its stat line, whatever its name is") {
@@ -38,3 +40,5 @@ TEST_CASE("the environment of a process is read") {
   CHECK(path->second == std::string(::getenv("PATH")));
   CHECK(read_process_environment(-1).empty());
 }
+
+}  // namespace terminal_process_test

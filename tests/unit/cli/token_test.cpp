@@ -7,6 +7,8 @@
 
 #include "unit/cli/fixture.hpp"
 
+namespace token_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 using namespace earshot::cli::test;
@@ -51,3 +53,5 @@ TEST_CASE("without a daemon token --rotate deletes the file, unless the state di
   CHECK_FALSE(std::filesystem::exists(state.path("token")));
   CHECK(free.err.find("creates a new token at its next start") != std::string::npos);
 }
+
+}  // namespace token_test

@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace transcript_view_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 
@@ -317,3 +319,5 @@ TEST_CASE("limits, plans and failures of a turn are shown in their place") {
       "\nTue 24 Nov 2026\n── turn 1 · 10:00:00 · open\n  › go\n  “ plan\n  “ 1. Look\n"
       "  ↻ limit reached: primary  plus\n  ↻ API request failed  usage_limit_exceeded · You have hit it.\n");
 }
+
+}  // namespace transcript_view_test

@@ -6,6 +6,8 @@
 
 #include "cli/usage_ledger.hpp"
 
+namespace usage_ledger_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 
@@ -183,3 +185,5 @@ TEST_CASE("further names than a table holds are one") {
   CHECK(names.name(names.number("one more")) == "(other)");
   CHECK(names.number("another one") == names.number("one more"));
 }
+
+}  // namespace usage_ledger_test

@@ -4,6 +4,8 @@
 #include "cli/usage_report.hpp"
 #include "unit/support/time_zone.hpp"
 
+namespace usage_report_test {
+
 using namespace earshot;
 using namespace earshot::cli;
 
@@ -36,7 +38,7 @@ using Names = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("rows are days in order, sessions by their last message, others by tokens") {
-  const test::TimeZone zone("UTC");
+  const earshot::test::TimeZone zone("UTC");
   UsageLedger ledger(ModelTable::built_in());
   add(ledger, "s1", "/a", "m1", {.input = 5}, noon + 30 * hour);
   add(ledger, "s2", "/b", "m2", {.input = 7}, noon);
@@ -53,7 +55,7 @@ TEST_CASE("rows are days in order, sessions by their last message, others by tok
 
 TEST_CASE("days are those of the local time zone, also where a clock is put forward") {
   const auto days = [](const char* name, std::initializer_list<std::int64_t> times) {
-    const test::TimeZone zone(name);
+    const earshot::test::TimeZone zone(name);
     UsageLedger ledger(ModelTable::built_in());
     int n = 0;
     for (const std::int64_t time : times) add(ledger, std::to_string(++n), "/a", "m", {.input = 1}, time);
@@ -88,7 +90,7 @@ TEST_CASE("the table has complete numbers where they fit, and always fits the te
 }
 
 TEST_CASE("JSON has the sums of each row and model") {
-  const test::TimeZone zone("UTC");
+  const earshot::test::TimeZone zone("UTC");
   UsageLedger ledger(ModelTable::built_in());
   add(ledger, "s1", "/a", "no-such-model", {.input = 1, .output = 2, .cache_read = 3, .cache_write = 4},
       noon);
@@ -110,3 +112,5 @@ TEST_CASE("JSON has the sums of each row and model") {
               R"({"session":"s1","program":"claude-code","project":"/a","last":"2026-03-01T12:00:00.000Z",)") !=
       std::string::npos);
 }
+
+}  // namespace usage_report_test

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace x11_window_test {
+
 using namespace earshot::cli;
 
 namespace {
@@ -50,3 +52,5 @@ TEST_CASE("without an X server the reason is returned") {
   CHECK(reason("other:0") == "the display other:0 is not one of this machine");
   CHECK(reason(":64999") == "no X server answers at the display :64999");
 }
+
+}  // namespace x11_window_test

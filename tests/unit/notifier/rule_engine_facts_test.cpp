@@ -2,6 +2,8 @@
 #include "notifier/rule_engine.hpp"
 #include "unit/notifier/engine_harness.hpp"
 
+namespace rule_engine_facts_test {
+
 using namespace earshot;
 using namespace earshot::notifier;
 using namespace earshot::notifier::test;
@@ -199,3 +201,5 @@ TEST_CASE("without the model's window there is no share of it, and the engine as
   harness.receive(harness.event("s", "usage.updated", 1, R"(,"model":"larger","input":92000)"));
   CHECK(harness.engine().take_windows_wanted().size() == 1);  // the window of another model
 }
+
+}  // namespace rule_engine_facts_test

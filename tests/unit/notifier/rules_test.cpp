@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <map>
 
+namespace rules_test {
+
 using namespace earshot::notifier;
 
 namespace {
@@ -115,3 +117,5 @@ TEST_CASE("names() lists the variables") {
   CHECK(std::get<Template>(Template::parse("{a}[ {b}[{c}]]")).names() ==
         std::vector<std::string>{"a", "b", "c"});
 }
+
+}  // namespace rules_test

@@ -3,6 +3,8 @@
 
 #include "unit/serve/server_fixture.hpp"
 
+namespace server_reports_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 using namespace earshot::test;
@@ -169,3 +171,5 @@ TEST_CASE("sessions of a host whose clock is off show by how much") {
   REQUIRE(at(frame_of(fixture, "s1@ada"), "/clock_offset_ms") == "absent");
   REQUIRE(at(frame_of(fixture, "s3@ada"), "/clock_offset_ms") == "absent");
 }
+
+}  // namespace server_reports_test

@@ -5,6 +5,8 @@
 
 #include "unit/serve/server_fixture.hpp"
 
+namespace server_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 using namespace earshot::test;
@@ -462,3 +464,5 @@ TEST_CASE("a stop does not wait for a client that does not read") {
   fixture.server.stop([&] { stopped = true; });
   REQUIRE(fixture.until([&] { return stopped; }));
 }
+
+}  // namespace server_test

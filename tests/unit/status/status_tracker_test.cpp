@@ -7,6 +7,8 @@
 #include "unit/status/open_recorder.hpp"
 #include "unit/status/tracker_fixture.hpp"
 
+namespace status_tracker_test {
+
 using namespace earshot;
 using namespace earshot::status;
 using test::TemporaryDirectory;
@@ -379,3 +381,5 @@ TEST_CASE("an observer may call back, and a stopped tracker publishes nothing") 
 }
 
 #endif
+
+}  // namespace status_tracker_test

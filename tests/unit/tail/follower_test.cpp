@@ -12,6 +12,8 @@
 #include "base/system.hpp"
 #include "unit/tail/tail_fixture.hpp"
 
+namespace follower_test {
+
 namespace fs = std::filesystem;
 using namespace earshot;
 using namespace earshot::test;
@@ -462,3 +464,5 @@ TEST_CASE("fault 78: a large file that is only partly in the page cache is read 
   });
   fixture.same("r/p/s", file);
 }
+
+}  // namespace follower_test

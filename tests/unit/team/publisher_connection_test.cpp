@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace publisher_connection_test {
+
 using namespace earshot::team;
 
 namespace {
@@ -102,3 +104,5 @@ TEST_CASE("a dropped message does not block its subject, which expects the same 
   CHECK(outbox.empty());
   CHECK(outbox.bytes() == 0);
 }
+
+}  // namespace publisher_connection_test

@@ -2,6 +2,8 @@
 
 #include "agents/claude_code/program.hpp"
 
+namespace layout_test {
+
 using namespace earshot;
 
 namespace {
@@ -67,3 +69,5 @@ TEST_CASE("a running instance is recognised by its command line") {
        {Arguments{}, Arguments{"node"}, Arguments{"vim", "claude"}, Arguments{"claude-helper"}})
     CHECK_FALSE(claude.matches_process(arguments));
 }
+
+}  // namespace layout_test

@@ -10,6 +10,8 @@
 #include "notifier/sinks/sinks.hpp"
 #include "unit/notifier/engine_harness.hpp"
 
+namespace http_test {
+
 using namespace earshot;
 using namespace earshot::notifier;
 using namespace earshot::notifier::test;
@@ -235,3 +237,5 @@ TEST_CASE("on macOS texts are arguments of a constant script") {
 }
 
 TEST_CASE("markup in untrusted text is escaped") { CHECK(escape_markup("<b>&") == "&lt;b&gt;&amp;"); }
+
+}  // namespace http_test

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace access_test {
+
 using namespace earshot::serve;
 using namespace std::chrono_literals;
 
@@ -17,3 +19,5 @@ TEST_CASE("a token bucket allows its burst, then its rate") {
   for (int i = 0; i < 3; ++i) REQUIRE(bucket.take(TokenBucket::Time(1h) + 1h));  // at most the burst
   REQUIRE_FALSE(bucket.take(TokenBucket::Time(1h) + 1h));
 }
+
+}  // namespace access_test

@@ -4,6 +4,8 @@
 
 #include "unit/serve/auth/test_browser.hpp"
 
+namespace browsers_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 using namespace std::chrono_literals;
@@ -156,3 +158,5 @@ TEST_CASE("removed browsers are no longer found") {
   REQUIRE(browsers.find(second) != nullptr);
   REQUIRE(browsers.find("") == nullptr);
 }
+
+}  // namespace browsers_test

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+namespace p256_test {
+
 using namespace earshot::serve;
 
 namespace {
@@ -112,3 +114,5 @@ TEST_CASE("what is no point of the curve is no key") {
     REQUIRE_FALSE(p256_verifies(each, message, signature));
   }
 }
+
+}  // namespace p256_test

@@ -8,6 +8,8 @@
 
 #include "unit/serve/support.hpp"
 
+namespace secrets_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 using namespace std::chrono_literals;
@@ -199,3 +201,5 @@ TEST_CASE("the codes of one identity are revoked together") {
   REQUIRE(take(codes, of_owner, start) == Result::unknown);
   REQUIRE(take(codes, of_ada, start) == Result::taken);
 }
+
+}  // namespace secrets_test

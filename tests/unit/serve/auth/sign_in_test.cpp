@@ -4,6 +4,8 @@
 
 #include "serve/auth/secrets.hpp"
 
+namespace sign_in_test {
+
 using namespace earshot::serve;
 using namespace std::chrono_literals;
 
@@ -67,3 +69,5 @@ TEST_CASE("the Authorization header of a browser has three parts") {
        {"", "Earshot", "Earshot ", "Bearer b1.n1.s1", "Earshotb1.n1.s1", " Earshot b1.n1.s1"})
     REQUIRE_FALSE(parse_authorization(other));
 }
+
+}  // namespace sign_in_test

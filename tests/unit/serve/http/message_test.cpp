@@ -6,6 +6,8 @@
 #include "serve/http/event_stream.hpp"
 #include "serve/stream/live_log.hpp"
 
+namespace message_test {
+
 using namespace earshot::serve;
 
 namespace {
@@ -135,7 +137,7 @@ TEST_CASE("query values are found by key and validated") {
   Query query = parse_query("n=7&n=8&yes=true&no=0&key&list=x&list=y");
   REQUIRE(query.one("n") == "8");
   REQUIRE(query.one("none", "else") == "else");
-  REQUIRE(query.all("list") == std::vector<std::string_view>{"x", "y"});
+  REQUIRE(query.all("list") == std::vector<std::string>{"x", "y"});
   REQUIRE(query.all("none").empty());
   REQUIRE(query.number("n", 1, 1, 10) == 8);
   REQUIRE(query.number("none", 5, 1, 10) == 5);
@@ -271,3 +273,5 @@ TEST_CASE("frames of every length become lines") {
   append_lines(lines, frames);
   REQUIRE(lines == "before\n" + expected);
 }
+
+}  // namespace message_test

@@ -9,6 +9,8 @@
 
 #include "unit/serve/server_fixture.hpp"
 
+namespace metrics_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 
@@ -138,3 +140,5 @@ TEST_CASE("the health report is JSON for any path") {
     REQUIRE(test::at(json, pointer) == value);
   }
 }
+
+}  // namespace metrics_test

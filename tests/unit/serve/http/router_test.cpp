@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace router_test {
+
 using namespace earshot::serve;
 
 namespace {
@@ -310,3 +312,5 @@ TEST_CASE("the page's icon shows a number") {
   REQUIRE(plain.page_policy.empty());
   REQUIRE(fixture.ask("GET", "/").page_policy.find("img-src 'self';") != std::string::npos);
 }
+
+}  // namespace router_test

@@ -6,6 +6,8 @@
 #include "base/quantities.hpp"
 #include "unit/serve/server_fixture.hpp"
 
+namespace session_metrics_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 using namespace earshot::test;
@@ -187,3 +189,5 @@ TEST_CASE("the fullest contexts, the limits and unseen sessions are gauges") {
       "0.25");
   CHECK(fixture.samples("earshot_limit_used_ratio") == 1);  // the other window is over
 }
+
+}  // namespace session_metrics_test

@@ -5,6 +5,8 @@
 #include "serve/http/router.hpp"
 #include "unit/serve/auth/test_browser.hpp"
 
+namespace sign_in_routes_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 
@@ -338,3 +340,5 @@ TEST_CASE("a new token signs the owner's browsers out and revokes the codes") {
   fixture.context.access.browsers = *Browsers::parse(text);  // as if that had not been stored
   REQUIRE_FALSE(fixture.is_signed_in(of_owner));
 }
+
+}  // namespace sign_in_routes_test

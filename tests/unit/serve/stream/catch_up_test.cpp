@@ -4,6 +4,8 @@
 
 #include "unit/serve/stream/subscriber_fixture.hpp"
 
+namespace catch_up_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 using namespace earshot::serve::test_subscriber;
@@ -182,3 +184,5 @@ TEST_CASE("clients that come and go between the slices of a piece receive each e
   REQUIRE(shared > 0);
   REQUIRE(shared < 60);
 }
+
+}  // namespace catch_up_test

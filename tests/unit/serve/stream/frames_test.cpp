@@ -6,6 +6,8 @@
 #include "unit/serve/support.hpp"
 #include "unit/support/fake_filter.hpp"
 
+namespace frames_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 using test::at;
@@ -241,3 +243,5 @@ TEST_CASE("an error frame has its id, code and message") {
   REQUIRE(error_frame("", "bad_message", "\"") ==
           R"({"type":"error","code":"bad_message","message":"\"","retry":false})");
 }
+
+}  // namespace frames_test

@@ -9,6 +9,8 @@
 #include "serve/stream/subscriber_session.hpp"
 #include "unit/serve/stream/subscriber_fixture.hpp"
 
+namespace in_process_client_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 using namespace earshot::serve::test_subscriber;
@@ -174,3 +176,5 @@ TEST_CASE("nothing is delivered after the client has left, and its delay ends") 
   delivery.daemon.io.run();  // returns: no timer is left
   CHECK(delivery.listener.count == 0);
 }
+
+}  // namespace in_process_client_test

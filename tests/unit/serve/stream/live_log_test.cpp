@@ -6,6 +6,8 @@
 
 #include "unit/serve/support.hpp"
 
+namespace live_log_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 
@@ -217,3 +219,5 @@ TEST_CASE("positions are the same in all logs, whoever reads them") {
   CHECK(logs.head() == 7);
   for (const Audience each : all_audiences) CHECK(logs.of(each).log.head() == 7);
 }
+
+}  // namespace live_log_test

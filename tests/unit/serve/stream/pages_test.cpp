@@ -4,6 +4,8 @@
 #include "serve/stream/session_pages.hpp"
 #include "unit/serve/stream/subscriber_fixture.hpp"
 
+namespace pages_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 using namespace earshot::serve::test_subscriber;
@@ -259,3 +261,5 @@ TEST_CASE("the order of pages: unseen sessions follow those that wait; each by t
   for (std::size_t a = 0; a < std::size(keys); ++a)
     for (std::size_t b = 0; b < std::size(keys); ++b) REQUIRE((keys[a] < keys[b]) == (a < b));
 }
+
+}  // namespace pages_test

@@ -4,6 +4,8 @@
 
 #include "unit/serve/stream/subscriber_fixture.hpp"
 
+namespace records_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 using namespace earshot::serve::test_subscriber;
@@ -127,3 +129,5 @@ TEST_CASE("too many waiting reads are refused with busy") {
   REQUIRE(client.count("error") == 1);
   REQUIRE(Reads::text_of(client, "1") == Reads::text_of(client, "2"));
 }
+
+}  // namespace records_test

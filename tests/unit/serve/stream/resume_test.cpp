@@ -5,6 +5,8 @@
 #include "base/quantities.hpp"
 #include "unit/serve/stream/subscriber_fixture.hpp"
 
+namespace resume_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 using namespace earshot::serve::test_subscriber;
@@ -574,3 +576,5 @@ TEST_CASE("events that the log has evicted are not repeated either") {
   client.take_all();
   REQUIRE(client.events[one.name()] == expected(one));
 }
+
+}  // namespace resume_test

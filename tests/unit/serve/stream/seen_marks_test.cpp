@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace seen_marks_test {
+
 using earshot::serve::SeenMarks;
 
 TEST_CASE("what was finished before the beginning, or before the mark, is seen") {
@@ -55,3 +57,5 @@ TEST_CASE("above the limit the earliest mark becomes the beginning, so that noth
   REQUIRE(marks.text().size() < SeenMarks::text_bytes_max);
   REQUIRE_FALSE(marks.mark(std::string(SeenMarks::session_bytes_max + 1, 'x'), 9000));
 }
+
+}  // namespace seen_marks_test

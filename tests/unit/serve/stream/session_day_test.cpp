@@ -8,6 +8,8 @@
 #include "unit/support/records.hpp"
 #include "unit/support/time_zone.hpp"
 
+namespace session_day_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 using test::at;
@@ -172,3 +174,5 @@ TEST_CASE("Copilot: a sum at the end of a session that began earlier is marked")
     CHECK(day("partial") == "true");
   }
 }
+
+}  // namespace session_day_test

@@ -10,6 +10,8 @@
 #include "unit/serve/support.hpp"
 #include "unit/support/records.hpp"
 
+namespace session_numbers_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 using test::at;
@@ -312,3 +314,5 @@ TEST_CASE_METHOD(Fixture, "a transcript without times has none") {
              nullptr);
   CHECK(times(*session) == "absent");
 }
+
+}  // namespace session_numbers_test

@@ -5,6 +5,8 @@
 #include "serve/server_context.hpp"
 #include "unit/serve/support.hpp"
 
+namespace session_store_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 using test::at;
@@ -91,3 +93,5 @@ TEST_CASE("a session without streams is purged when no frame in the log refers t
   REQUIRE(sessions.find("s1") == nullptr);
   REQUIRE(sessions.session_of(stream).id != id);
 }
+
+}  // namespace session_store_test

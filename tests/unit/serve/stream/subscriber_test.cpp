@@ -5,6 +5,8 @@
 
 #include "unit/serve/stream/subscriber_fixture.hpp"
 
+namespace subscriber_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 using namespace earshot::serve::test_subscriber;
@@ -402,3 +404,5 @@ TEST_CASE("fault 89: snapshots that are not read are bounded, and then requests 
   REQUIRE_FALSE(bench.subscriber.is_congested());
   REQUIRE(bench.subscriber.snapshot_bytes() == 0);
 }
+
+}  // namespace subscriber_test

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <string>
 
+namespace subscription_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 
@@ -117,3 +119,5 @@ TEST_CASE("any invalid message is an error with a code") {
     REQUIRE(code_of(row.text) == row.code);
   }
 }
+
+}  // namespace subscription_test

@@ -12,6 +12,8 @@
 #include "serve/auth/secrets.hpp"
 #include "unit/serve/support.hpp"
 
+namespace acceptor_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 
@@ -157,3 +159,5 @@ TEST_CASE("a state directory has one daemon") {
   REQUIRE(std::holds_alternative<StateLock>(StateLock::acquire(home.path())));
   REQUIRE(std::holds_alternative<AuthError>(StateLock::acquire(home / "absent")));
 }
+
+}  // namespace acceptor_test

@@ -10,6 +10,8 @@
 #include "unit/serve/auth/test_browser.hpp"
 #include "unit/serve/server_fixture.hpp"
 
+namespace session_test {
+
 using namespace earshot;
 using namespace earshot::serve;
 using namespace earshot::test;
@@ -417,3 +419,5 @@ TEST_CASE("the accept loop survives exhausted descriptors") {
   REQUIRE(while_exhausted == 1);
   REQUIRE(fixture.until([&] { return fixture.server.connections() == 2; }));
 }
+
+}  // namespace session_test

@@ -1,0 +1,128 @@
+// The options, help and examples of `earshot-notify`, and its main function.
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <iostream>
+#include <stdexcept>
+
+#include "common/completions.hpp"
+#include "common/format.hpp"
+#include "notifier/commands.hpp"
+#include "version/version.hpp"
+
+namespace earshot::notifier {
+namespace {
+
+constexpr const char* examples =
+    "Without a command it runs until it is stopped: it subscribes to the daemon and sends notices by rules.\n"
+    "\n"
+    "  earshot-notify                            run with the built-in rules, on the desktop\n"
+    "  earshot-notify check                      validate and explain the rules\n"
+    "  earshot-notify test permission            show what a permission request would send\n"
+    "  earshot-notify test permission --send     send it\n"
+    "  earshot tail --json | grep -m1 turn.finished | earshot-notify test -\n"
+    "  earshot-notify why                        show recent decisions and deliveries\n"
+    "\n"
+    "SIGHUP makes it read the rules again.\n"
+    "\n"
+    "The rules file is $XDG_CONFIG_HOME/earshot/notify.toml (~/.config/earshot/notify.toml): `man "
+    "earshot-notify`.\n"
+    "\n"
+    "Exit codes: 0 success, or stopped; 1 failure, or a broken sink; 2 wrong usage, or errors in the\n"
+    "rules.";
+
+int misused(const std::string& why) {
+  common::print_message(common::safe_text(why));
+  std::cerr << "Run `earshot-notify --help` for usage.\n";
+  return exit_usage;
+}
+
+struct Commands {
+  CLI::App *check = nullptr, *test = nullptr, *why = nullptr, *completions = nullptr;
+  std::function<void()> print_completions;
+};
+
+Commands add_commands(CLI::App& app, Options& options) {
+  app.set_version_flag("--version", "earshot-notify " + version_text(), "print the version");
+  app.set_help_flag("-h,--help", "print this help");
+  app.require_subcommand(0, 1);
+  app.footer(examples);
+  common::set_help_format(app);
+  const auto add_rules = [&](CLI::App& command) {
+    command.add_option("--rules", options.rules, "the rules file (default: ~/.config/earshot/notify.toml)")
+        ->type_name("FILE");
+  };
+  const auto add_json = [&](CLI::App& command, const char* what) {
+    command.add_flag("--json", options.json, what);
+  };
+  add_rules(app);
+  app.add_flag("-v,--verbose", options.verbose, "log decisions to stderr");
+  common::add_connect_options(app, options.daemon);
+
+  Commands commands;
+  commands.check = app.add_subcommand("check", "validate and explain the rules");
+  commands.check->add_option("FILE", options.rules, "the rules file (default: ~/.config/earshot/notify.toml)")
+      ->type_name("FILE");
+  add_json(*commands.check, "one JSON object");
+
+  commands.test = app.add_subcommand("test", "show what the rules would send");
+  commands.test
+      ->add_option(
+          "EVENT", options.event,
+          "an event type, a reason (permission, question, plan), a file with a frame, or - for stdin")
+      ->type_name("EVENT")
+      ->required();
+  commands.test->add_flag("--send", options.send, "also send it");
+  add_rules(*commands.test);
+  add_json(*commands.test, "the notices as JSON, one a line");
+
+  commands.why =
+      app.add_subcommand("why", "show recent decisions and deliveries, and the state of the sinks");
+  commands.why->add_option("-n,--count", options.count, "the number of decisions (default: 30)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100'000).description(""));
+  commands.why
+      ->add_option("--state", options.daemon.state,
+                   "the daemon's state directory; the notifier's own is STATE/notify")
+      ->type_name("DIR");
+  add_json(*commands.why, "one JSON object a line; the last is the state of the sinks");
+
+  commands.completions = app.add_subcommand("completions", "print the completion script of a shell");
+  commands.print_completions = common::add_completions(*commands.completions, "earshot-notify");
+  return commands;
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  common::set_program_name("earshot-notify");
+  Options options;
+  CLI::App app("Notifies you when a coding agent needs you: on the desktop, on your phone, in a channel.",
+               "earshot-notify");
+  const Commands commands = add_commands(app, options);
+  if (argc > 1 && std::string_view(argv[1]) == "complete") {  // called by the completion scripts
+    std::cout << common::complete_words(app, {argv + 2, argv + argc}, [](std::string_view type, const auto&) {
+      return type == "EVENT" ? sample_words() : "";
+    });
+    return exit_ok;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& done) {
+    return app.exit(done);
+  } catch (const CLI::ParseError& error) {
+    return misused(error.what());
+  } catch (const std::out_of_range&) {  // CLI11 2.1 throws it for a flag with a number beyond 64 bits
+    return misused("a flag has an invalid value: write it without one");
+  }
+  if (commands.check->parsed()) return check_command(options);
+  if (commands.test->parsed()) return test_command(options);
+  if (commands.why->parsed()) return why_command(options);
+  if (commands.completions->parsed()) {
+    commands.print_completions();
+    return exit_ok;
+  }
+  return run_command(options);
+}
+
+}  // namespace earshot::notifier
