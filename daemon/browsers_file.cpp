@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "base/log.hpp"
+#include "log/log.hpp"
 
 namespace earshot {
 namespace {

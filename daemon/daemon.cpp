@@ -14,8 +14,8 @@
 
 #include "agents/stream_name.hpp"
 #include "base/file.hpp"
-#include "base/log.hpp"
 #include "base/system.hpp"
+#include "log/log.hpp"
 
 namespace earshot {
 namespace {

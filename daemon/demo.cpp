@@ -12,8 +12,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/log.hpp"
 #include "demo_player.hpp"
+#include "log/log.hpp"
 
 namespace earshot::demo {
 

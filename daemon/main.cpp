@@ -25,10 +25,10 @@
 #endif
 
 #include "base/hex.hpp"
-#include "base/log.hpp"
 #include "config/options.hpp"
 #include "daemon.hpp"
 #include "demo.hpp"
+#include "log/log.hpp"
 #include "service_command.hpp"
 #include "team/event_store.hpp"
 #include "version/version.hpp"

@@ -12,11 +12,11 @@ TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "dev
 GENERATED = {"build", "compile_commands.json", "__pycache__"}  # in .gitignore
 
 # base ← core ← agents ← tail, status ← serve ← team, otlp ← daemon; watch and redact depend on base only, models on core,
-# transfer on libcurl only.
+# transfer on libcurl only, log on spdlog only.
 BASE = {"base"}
 CORE = {"core", *BASE}
 AGENTS = {"agents", *CORE}
-SERVE = {"serve", "tail", "status", "watch", "redact", "models", *AGENTS}
+SERVE = {"serve", "tail", "log", "status", "watch", "redact", "models", *AGENTS}
 DAEMON = "daemon"  # the files directly in daemon/, which may include every module
 # module of daemon/ → the modules that it may include
 MODULES = {
@@ -27,7 +27,8 @@ MODULES = {
     "redact": {"redact", *BASE},
     "watch": {"watch", *BASE},
     "transfer": {"transfer"},
-    "tail": {"tail", "watch", *AGENTS},
+    "log": {"log"},
+    "tail": {"tail", "log", "watch", *AGENTS},
     "status": {"status", "watch", *AGENTS},
     "serve": SERVE,
     "search": {"search", *SERVE},

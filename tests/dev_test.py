@@ -111,7 +111,7 @@ class Dev(unittest.TestCase):
 
     def test_ci_runs_all_tests(self):
         with open(os.path.join(TOP, ".ci", "run")) as file:
-            self.assertIn("./dev test", file.read())
+            self.assertEqual(file.read().splitlines()[-3:], ["export EARSHOT_NO_SKIP=1", "./dev test", "./dev test --all"])
         self.assertTrue(os.access(os.path.join(TOP, ".ci", "run"), os.X_OK))
 
 

@@ -8,7 +8,7 @@ TOP = os.path.dirname(TESTS)
 
 
 def python_tests():
-    """Yields `file name` of each Python test as tests/run.py compares it with NAME."""
+    """Yields `file name` of each Python test as `./dev test NAME` compares it with NAME."""
     for folder, _, names in os.walk(TESTS):
         for name in names:
             if name.endswith("_test.py"):

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/log.hpp"
+#include "log/log.hpp"
 
 namespace earshot::otlp {
 

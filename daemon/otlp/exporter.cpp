@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/json_scan.hpp"
-#include "base/log.hpp"
 #include "base/quantities.hpp"
+#include "log/log.hpp"
 #include "serve/stream/frames.hpp"
 
 namespace earshot::otlp {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "base/log.hpp"
+#include "log/log.hpp"
 
 namespace earshot::search {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "base/hex.hpp"
 #include "base/json_writer.hpp"
-#include "base/log.hpp"
 #include "base/sockets.hpp"
 #include "core/event_json.hpp"
+#include "log/log.hpp"
 #include "serve/stream/frames.hpp"
 #include "serve/stream/subscription.hpp"
 

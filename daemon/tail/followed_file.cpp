@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "agents/stream_name.hpp"
-#include "base/log.hpp"
+#include "log/log.hpp"
 
 namespace earshot::tail {
 namespace {

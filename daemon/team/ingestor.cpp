@@ -12,8 +12,8 @@
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/json_scan.hpp"
-#include "base/log.hpp"
 #include "base/quantities.hpp"
+#include "log/log.hpp"
 #include "team/payload.hpp"
 
 namespace earshot::team {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/hex.hpp"
-#include "base/log.hpp"
 #include "base/quantities.hpp"
+#include "log/log.hpp"
 #include "serve/stream/frames.hpp"
 
 namespace earshot::team {

@@ -7,6 +7,8 @@ import sys
 import time
 import unittest
 
+import pytest
+
 import fault_case
 from fault_case import held_events
 from support.endpoints import EndpointCase, curl
@@ -365,6 +367,7 @@ class Limits(DiscoveryCase):
 
 
 class Many(DiscoveryCase):
+    @pytest.mark.all
     def test_54_a_hundred_thousand_files_in_ten_thousand_directories_need_little_memory(self):
         directories = 10_000 // timeout_factor()
         if sanitized(build()):

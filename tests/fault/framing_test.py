@@ -6,6 +6,8 @@ import signal
 import time
 import unittest
 
+import pytest
+
 from daemon_metrics import DaemonMetrics
 from framing_case import FramingCase
 from support.harness import build, sanitized, wait_for
@@ -117,6 +119,7 @@ class Framing(FramingCase):
         self.assertEqual(self.prompts(), ["before", "after"])
         self.assertLess(self.metrics.memory_max() - before, 64 << 20)
 
+    @pytest.mark.all
     def test_08_work_on_a_transcript_of_4_gb_is_in_proportion_to_its_new_bytes(self):
         session = Session(self.root)
         session.turn("before")

@@ -8,6 +8,8 @@ import os
 import shutil
 import unittest
 
+import pytest
+
 from support.harness import DaemonCase, corpus, earshot, timeout_factor
 from support.recordings import Playback, registry_changes
 
@@ -36,6 +38,7 @@ def programs_of(path, home):
 
 @unittest.skipUnless(corpus(), "the recorded sessions are not installed")
 class Corpus(DaemonCase):
+    @pytest.mark.all
     def test_every_recorded_session_played_live_gives_the_events_of_replay(self):
         playback = Playback(self)
         daemon = self.start(roots=playback.root_arguments())

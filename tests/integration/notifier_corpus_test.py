@@ -6,6 +6,8 @@ import collections
 import json
 import unittest
 
+import pytest
+
 from support.harness import DaemonCase, corpus, wait_for
 from support.notifier import Notifier, Receiver, hook_rules
 from support.recordings import Playback, registry_changes
@@ -28,6 +30,7 @@ def waits(scenario):
     return found
 
 
+@pytest.mark.all
 @unittest.skipUnless(corpus(), "the recorded sessions are not installed")
 class CorpusNotices(DaemonCase):
     def test_recorded_sessions_played_live_give_exactly_the_expected_notices(self):

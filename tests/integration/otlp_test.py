@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import unittest
 
+import pytest
+
 from support.endpoints import curl
 from support.harness import corpus, earshot, wait_for
 from support.otlp import OtlpCase, Receiver, attributes, expected_spans, host_of, missing, received_spans
@@ -539,6 +541,7 @@ class OtlpHub(TeamCase):
 
 @unittest.skipIf(missing(), missing())
 @unittest.skipUnless(corpus(), "the recorded sessions are not installed")
+@pytest.mark.all
 class OtlpCorpus(OtlpCase):
     def test_every_recorded_session_gives_the_spans_of_its_events(self):
         roots = {}

@@ -29,7 +29,7 @@ import dependencies  # noqa: E402
 NOT_SOURCES = {"node_modules", "dist", *dependencies.GENERATED}
 TREE = os.path.join(TOP, "build", "mutants", "tree")
 # Without assertions, as in the release build: only a test may detect a mutant. Slow-to-compile files are not optimised.
-QUICK = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -DNDEBUG -D_FORTIFY_SOURCE=2", "-DEARSHOT_QUICK_BUILD=-O0"]
+QUICK = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -DNDEBUG -D_FORTIFY_SOURCE=2"]
 RELEASE = ["-DCMAKE_BUILD_TYPE=Release"]
 killer_seconds_max = 240                    # a slower killer counts as hanging: the mutant is detected
 said_lines_max = 40                         # of the output of an unexpected failure

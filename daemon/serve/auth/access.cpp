@@ -1,6 +1,6 @@
 #include "serve/auth/access.hpp"
 
-#include "base/log.hpp"
+#include "log/log.hpp"
 #include "serve/auth/p256.hpp"
 #include "serve/stream/session_store.hpp"
 

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "base/log.hpp"
 #include "base/sockets.hpp"
+#include "log/log.hpp"
 
 namespace earshot::serve {
 

@@ -6,7 +6,7 @@
 
 using namespace earshot;
 
-TEST_CASE("names are UTF-8; other bytes are percent-encoded and can be decoded") {
+TEST_CASE("names are UTF-8, other bytes are percent-encoded and can be decoded") {
   struct Row {
     std::string bytes, text;
   };

@@ -57,7 +57,7 @@ TEST_CASE("no sequence of two bytes controls the terminal") {
   CHECK(is_harmless(line("plain")));
 }
 
-TEST_CASE("white space is one space in prose; line breaks are symbols in commands") {
+TEST_CASE("white space is one space in prose, line breaks are symbols in commands") {
   CHECK(line("  one\n\ttwo  three \n") == "one two three");
   CHECK(to_display_line("cd x\n  make", Charset::utf8, LineBreaks::symbol) == "cd x ⏎ make");
   CHECK(to_display_line("cd x\n  make", Charset::ascii, LineBreaks::symbol) == "cd x | make");
@@ -132,7 +132,7 @@ TEST_CASE("lines break between words, and inside a word that is too long") {
   CHECK(wrap("abcdefghi", 4) == Lines{"abcd", "efgh", "i"});
 }
 
-TEST_CASE("wide characters take two columns; one that does not fit has a line of its own") {
+TEST_CASE("wide characters take two columns, one that does not fit has a line of its own") {
   CHECK(wrap("日本語日本語", 4) == Lines{"日本", "語日", "本語"});
   CHECK(wrap("日本", 1) == Lines{"日", "本"});
   CHECK(wrap("日本語", 5) == Lines{"日本", "語"});

@@ -47,7 +47,7 @@ FileStat file(FileType type, unsigned mode, unsigned owner = 1000) { return {0, 
 
 }  // namespace
 
-TEST_CASE("the daemon's health is parsed; missing fields are empty") {
+TEST_CASE("the daemon's health is parsed, missing fields are empty") {
   const auto health = parse_health(health_json);
   REQUIRE(health);
   CHECK(health->pid == 4242);

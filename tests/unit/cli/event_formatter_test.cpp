@@ -80,7 +80,7 @@ TEST_CASE("turn.finished shows the outcome, the duration, tools and tokens") {
         "14:03:07 api      ■ turn 3 failed  refusal · 1 tool\n");
 }
 
-TEST_CASE("a tool call and its result are two lines; the result has the duration") {
+TEST_CASE("a tool call and its result are two lines, the result has the duration") {
   Screen screen;
   screen.in_project();
   CHECK(screen.event("tool.invoked", R"("call":"t1","tool":"Bash","input":{"command":"npm test"})") ==
@@ -307,7 +307,7 @@ TEST_CASE("events of the meta view are shown without texts") {
   CHECK(screen.event("turn.started", R"("origin":"human")") == "14:03:07 api      ▶ turn 3\n");
 }
 
-TEST_CASE("on a hub the label starts with the host; a host that goes offline or online is one line") {
+TEST_CASE("on a hub the label starts with the host, a host that goes offline or online is one line") {
   Screen screen;
   screen.show(R"({"type":"welcome","protocol":1,"host":"hub"})");
   const auto status = [&](const std::string& id, const std::string& fields) {

@@ -23,7 +23,7 @@ std::string session(const std::string& id, const std::string& activity, const st
 
 }  // namespace
 
-TEST_CASE("the only session whose id begins with the name is selected; an exact id takes precedence") {
+TEST_CASE("the only session whose id begins with the name is selected, an exact id takes precedence") {
   CHECK(candidates({session("2eaa1c04", "10:00:00")}).named("2e").frame == session("2eaa1c04", "10:00:00"));
   CHECK(candidates({session("2e", "10:00:00"), session("2eaa", "11:00:00")}).named("2e").frame ==
         session("2e", "10:00:00"));

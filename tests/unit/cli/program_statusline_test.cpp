@@ -61,7 +61,7 @@ TEST_CASE("the line of a program shows what is known") {
   CHECK(display_width(format_program_line(line, Charset::utf8, noon)) == program_line_columns_max);
 }
 
-TEST_CASE("other sessions that wait are named, the longest wait first; the own one completes the numbers") {
+TEST_CASE("other sessions that wait are named, the longest wait first, the own one completes the numbers") {
   ProgramLine line;
   const std::string frames = waiting("web", "11:58:00") + waiting("api", "11:50:00") +
                              waiting("own", "11:00:00") +

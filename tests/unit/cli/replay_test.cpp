@@ -133,7 +133,7 @@ TEST_CASE("an unreadable file fails, the others are read") {
   CHECK(lines_of(printed.out).size() == 2);
 }
 
-TEST_CASE("all transcripts of a directory are read in order; an empty directory is reported") {
+TEST_CASE("all transcripts of a directory are read in order, an empty directory is reported") {
   const TemporaryDirectory home;
   home.put("d/projects/-p/b.jsonl", prompt);
   home.put("d/projects/-p/a.jsonl", prompt);

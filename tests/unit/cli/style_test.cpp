@@ -27,7 +27,7 @@ TEST_CASE("without colours a line is plain text") {
   CHECK(greeting().str({Charset::utf8, Palette::none, 0}) == "hello world");
 }
 
-TEST_CASE("each coloured piece is reset; plain text has no codes") {
+TEST_CASE("each coloured piece is reset, plain text has no codes") {
   CHECK(greeting().str({Charset::utf8, Palette::ansi16, 0}) == "\x1b[32mhello\x1b[0m \x1b[31mworld\x1b[0m");
 }
 

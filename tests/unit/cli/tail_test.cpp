@@ -133,7 +133,7 @@ TEST_CASE("events of a connection that is lost while catching up are printed and
   CHECK(tail.requests("\"b:1.1.x\""));
 }
 
-TEST_CASE("--since starts with the past events, by time") {
+TEST_CASE("the option --since starts with the past events, by time") {
   Tail tail(*earshot::parse_time("2026-11-24T10:00:00Z"));
   tail.connect();
   CHECK(tail.requests(R"("since":"2026-11-24T10:00:00.000Z")"));
@@ -172,7 +172,7 @@ TEST_CASE("after a reconnect sessions are printed again only if their status cha
   CHECK(tail.receive({waiting, ready, complete}) == Lines{ready, complete});
 }
 
-TEST_CASE("--since with --no-snapshot prints events only") {
+TEST_CASE("the option --since with --no-snapshot prints events only") {
   Tail tail(*earshot::parse_time("2026-11-24T10:00:00Z"), false);
   tail.connect();
   const std::string a = make_event("a", "5.1.x", "10:30:00");
@@ -204,7 +204,7 @@ TEST_CASE("a time without a date is the latest such time") {
   CHECK(parse_since("15:00", now) == parse_time("2026-11-23T14:00:00Z"));
 }
 
-TEST_CASE("a date is local; a zone is respected") {
+TEST_CASE("a date is local, a zone is respected") {
   const Berlin here;
   CHECK(parse_since("2026-11-24", now) == parse_time("2026-11-23T23:00:00Z"));
   CHECK(parse_since("2026-07-01 12:00", now) == parse_time("2026-07-01T10:00:00Z"));

@@ -69,7 +69,7 @@ TEST_CASE("a malformed address is refused with the reason") {
   }
 }
 
-TEST_CASE("the address is read from the state directory; there is a default") {
+TEST_CASE("the address is read from the state directory, there is a default") {
   State state;
   CHECK(state.find().endpoint.url() == "ws://127.0.0.1:7717/v1/ws");
   CHECK(state.find().address_source.starts_with("the default"));
@@ -78,7 +78,7 @@ TEST_CASE("the address is read from the state directory; there is a default") {
   CHECK(state.find({.connect = "ws://127.0.0.1:5/v1/ws"}).endpoint.port == "5");
 }
 
-TEST_CASE("the token is read without its line end; a missing one is reported") {
+TEST_CASE("the token is read without its line end, a missing one is reported") {
   State state;
   CHECK(state.find().token.empty());
   CHECK(state.find().token_error == "No such file or directory");

@@ -104,7 +104,7 @@ TEST_CASE("the size of a response is limited") {
   CHECK(response.error.find("longer than") != std::string::npos);
 }
 
-TEST_CASE("the address of a session's page; a name is never part of its structure") {
+TEST_CASE("the address of a session's page, a name is never part of its structure") {
   CHECK(session_page("http://127.0.0.1:7717/", "6f0c", "dev7") ==
         "http://127.0.0.1:7717/?session=6f0c&host=dev7");
   CHECK(session_page("https://hub.test", "a/b?c#d&e f\n\"", "") ==

@@ -133,7 +133,7 @@ TEST_CASE("a bookmark advances the cursors of streams without matching events") 
   CHECK(Connection(resumer).requests(R"("after":["a:6.0.x"])"));
 }
 
-TEST_CASE("with a start time the first connection requests the past; without sessions it is live at once") {
+TEST_CASE("with a start time the first connection requests the past, without sessions it is live at once") {
   StreamResumer resumer({.since_ms = noon});
   Connection first(resumer);
   CHECK(first.requests(R"("since":"2026-11-24T12:00:00.000Z")"));

@@ -379,7 +379,7 @@ TEST_CASE("an empty token matches no user") {
   CHECK(serve::find_user_by_token(users, "") == nullptr);
 }
 
-TEST_CASE("--hub uses the broker of the file, else the local one") {
+TEST_CASE("the option --hub uses the broker of the file, else the local one") {
   const Fixture fixture;
   const ParseResult plain = fixture.parse({"--hub"});
   REQUIRE(plain.err == "");
@@ -421,7 +421,7 @@ TEST_CASE("the example file has every option and limit with its default") {
   CHECK(contains(all, "\nallow_remote = false\n"));
 }
 
-TEST_CASE("--help and --version") {
+TEST_CASE("the option --help and --version") {
   const ParseResult help = Fixture().parse({"--help"});
   REQUIRE(help.exit_code == 0);
   REQUIRE_FALSE(help.options);

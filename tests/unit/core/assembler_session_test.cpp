@@ -49,7 +49,7 @@ TEST_CASE("session.started is emitted once") {
   CHECK(feed.count("session.updated") == 0);
 }
 
-TEST_CASE("a later cwd is an update; the first one is the project") {
+TEST_CASE("a later cwd is an update, the first one is the project") {
   Records r;
   const Feed feed({r.user("a"), r.user("b", R"("cwd":"/one")"), r.user("c", R"("cwd":"/one/two")"),
                    r.user("d", R"("cwd":"/one/two")")});

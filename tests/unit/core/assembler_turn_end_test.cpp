@@ -170,7 +170,7 @@ TEST_CASE("the API's last error fails the turn") {
   CHECK(story[3].starts_with("turn.finished 1 failed"));
 }
 
-TEST_CASE("\"No response requested.\" is ignored") {
+TEST_CASE("the answer \"No response requested.\" is ignored") {
   Records r;
   const Feed feed(
       {r.user("go"), r.text("done"),

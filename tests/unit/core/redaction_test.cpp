@@ -28,7 +28,7 @@ std::string json(std::string_view raw, std::size_t max = 4096) {
   return out;
 }
 
-TEST_CASE("text is redacted, then cut; the size is the original's") {
+TEST_CASE("text is redacted, then cut, and the size is the original's") {
   CHECK(text("a lamp b", 100) == "\"a ****** b\"");
   CHECK(text("a lamp b", 8) == R"("a ******","truncated":{"text":8})");  // redaction made it longer
   CHECK(text("a lamp", 8) == "\"a ******\"");
@@ -70,7 +70,7 @@ TEST_CASE("the previews of a state are redacted before they are cut") {
   CHECK(feed.state().last_text_truncated == long_text.size());
 }
 
-TEST_CASE("a record is redacted whole; a line that is not JSON as text") {
+TEST_CASE("a record is redacted whole, and a line that is not JSON as text") {
   bool is_json = false;
   CHECK(redact_record(R"({"a": ["l\u0061mp", 1.0]})", &fake_filter, is_json) == R"({"a":["******",1.0]})");
   CHECK(is_json);

@@ -63,7 +63,7 @@ TEST_CASE("one CR before the LF is removed, and a lone CR does not end a line") 
   CHECK(feed.counts().skipped_lines == 0);
 }
 
-TEST_CASE("only LF ends a line; U+2028, NEL and others are content") {
+TEST_CASE("only LF ends a line, U+2028, NEL and others are content") {
   const std::string text =
       "a\xE2\x80\xA8"
       "b\xC2\x85"

@@ -18,7 +18,7 @@ std::string session(const std::string& cursor, std::int64_t activity_ms) {
 
 }  // namespace
 
-TEST_CASE("after a restart known streams resume; of others the recent events are requested") {
+TEST_CASE("after a restart known streams resume, of others the recent events are requested") {
   EngineHarness harness;
   Subscription subscription(harness.engine(), {"turn.*"}, {{"c/known", "7.1.aa"}}, 0);
   const std::string request = subscription.begin(harness.now_ms, 300'000);

@@ -40,7 +40,7 @@ TEST_CASE("each wait causes a notice, except a dialog") {
   CHECK(harness.closed.size() == 3);
 }
 
-TEST_CASE("a new wait causes a new notice; the same wait from another source does not") {
+TEST_CASE("a new wait causes a new notice, the same wait from another source does not") {
   EngineHarness harness;
   harness.set_waiting("s");
   harness.advance(5000);

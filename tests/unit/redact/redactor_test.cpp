@@ -28,7 +28,7 @@ std::uint64_t count_of(const Redactor& redactor, std::string_view rule) {
   return 0;
 }
 
-TEST_CASE("user rules are used with the built-in ones; group 1 is replaced") {
+TEST_CASE("user rules are used with the built-in ones, group 1 is replaced") {
   const Redactor redactor(
       {{"badge", "BADGE-[0-9]{4}"}, {"lamp", "lamp code (\\w+)"}, {"ship", "(?i)the ärmel (x)?y+"}});
   REQUIRE(redactor.error().empty());

@@ -65,7 +65,7 @@ TEST_CASE("a private key without an end is taken to the end") {
   }
 }
 
-TEST_CASE("two secrets in one text are both replaced; of two at one place the special rule names it") {
+TEST_CASE("two secrets in one text are both replaced, of two at one place the special rule names it") {
   for (const Canary& a : canaries()) {
     if (a.rule == "private_key") continue;
     for (const Canary& b : canaries()) {

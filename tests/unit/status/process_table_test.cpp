@@ -51,7 +51,7 @@ TEST_CASE("a zombie, an incomplete line and an empty one count as dead") {
   CHECK(processes.check(77, "", "") == Liveness::dead);
 }
 
-TEST_CASE("the domain is machine and pid namespace; any other one is foreign even if the pid exists") {
+TEST_CASE("the domain is machine and pid namespace, any other one is foreign even if the pid exists") {
   const FakeProc proc;
   proc.stat(77, stat_line("agent", "S", "5"));
   const ProcessTable processes = proc.processes();

@@ -180,7 +180,7 @@ TEST_CASE("without a registry the transcript decides") {
     CHECK(derive_status(none, turn_open({bash, ask})) ==
           Status{"waiting", "question", "Tabs or spaces?", "transcript", "2023-11-14T22:11:30.000Z"});
   }
-  SECTION("an unanswered plan is waiting; without a time of its own, since the last line") {
+  SECTION("an unanswered plan is waiting, without a time of its own, since the last line") {
     CHECK(derive_status(none, turn_open({plan})) ==
           Status{"waiting", "plan", "plan: Tidy the attic", "transcript", "2023-11-14T22:12:00.000Z"});
   }

@@ -11,7 +11,7 @@ using namespace earshot;
 using namespace earshot::status;
 using test::TemporaryDirectory;
 
-TEST_CASE("tasks are sorted by number; deleted ones and other files are ignored") {
+TEST_CASE("tasks are sorted by number, deleted ones and other files are ignored") {
   TemporaryDirectory root;
   root.write("tasks/s/10.json", R"({"id":"10","subject":"ten","status":"pending"})");
   root.write("tasks/s/2.json", R"({"id":"2","subject":"two","status":"completed"})");

@@ -207,7 +207,7 @@ TEST_CASE("fault 56: names with LF and ESC are escaped, and may have 255 bytes")
 }
 
 TEST_CASE(
-    "fault 58: one session id in two directories is two streams; a subagent's file never takes over its "
+    "fault 58: one session id in two directories is two streams, a subagent's file never takes over its "
     "parent") {
   TemporaryDirectory root;
   for (const char* each : {"projects/a/s/subagents/workflows/run1", "projects/b"})

@@ -126,7 +126,7 @@ TEST_CASE("the filter is used for every transcript, also after a reset") {
   REQUIRE(prompt_text().starts_with("a ******"));
 }
 
-TEST_CASE("a cold file that grows is folded up to its known size; the new lines are events") {
+TEST_CASE("a cold file that grows is folded up to its known size, the new lines are events") {
   const Mode mode = GENERATE(Mode::inotify, Mode::sweep, Mode::both);
   RootFixture files;
   // The line that crosses the known size is new.
@@ -322,7 +322,7 @@ TEST_CASE("malformed meta files are ignored") {
   fixture.until([&] { return meta() == SubagentMeta{"Plan", "", "", "", 0}; });
 }
 
-TEST_CASE("a new compaction marker is reported for its session, once; old ones are not") {
+TEST_CASE("a new compaction marker is reported for its session, once, old ones are not") {
   RootFixture files;
   files.add("s", prompt(0));
   files.add("agent-acompact-old", prompt(1, "s"));

@@ -166,7 +166,7 @@ TEST_CASE("after a reset and a new history in one batch the file has only the ne
   CHECK(hub.offsets() == Offsets{6});
 }
 
-TEST_CASE("the file of a removed transcript is deleted; the transcript may be created again") {
+TEST_CASE("the file of a removed transcript is deleted, the transcript may be created again") {
   Hub hub;
   EventStore store(hub.directory, {});
   store.add(make_event(1, 10));

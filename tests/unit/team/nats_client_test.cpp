@@ -64,7 +64,7 @@ class Server {
     ::waitpid(process_, nullptr, 0);
   }
   bool is_installed() const {
-    if (process_ == 0) WARN("nats-server is not installed");
+    if (process_ == 0) WARN("skipped: nats-server is not installed");
     return process_ > 0;
   }
   void send_signal(int signal) const { ::kill(process_, signal); }

@@ -117,7 +117,7 @@ TEST_CASE("a todo file is an array of todos") {
   }
 }
 
-TEST_CASE("a task file is one todo; its subject is the content") {
+TEST_CASE("a task file is one todo, its subject is the content") {
   const auto task = claude.parse_todo(
       R"({"id":"3","subject":"Oil the hinge","description":"all of them","activeForm":"Oiling","status":"in_progress",)"
       R"("owner":"","blocks":["4"],"blockedBy":[]})");

@@ -36,7 +36,7 @@ TEST_CASE("a command receives the notice on stdin and in its environment, withou
   CHECK(scratch.read("title") == notice().title);
 }
 
-TEST_CASE("the error of a failed command contains its stderr; a missing program is a permanent failure") {
+TEST_CASE("the error of a failed command contains its stderr, a missing program is a permanent failure") {
   const Delivery failed = run_command(shell("echo the reason >&2; exit 3"), notice());
   CHECK_FALSE(failed.done);
   CHECK_FALSE(failed.permanent);

@@ -349,7 +349,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a notice has the action Focus if its session runs here; each action names the session") {
+TEST_CASE("a notice has the action Focus if its session runs here, each action names the session") {
   FakeBus bus;
   DesktopHarness desktop;
   desktop.show_session("a", "one", true);

@@ -256,7 +256,7 @@ TEST_CASE("a client that does not read gets no further page, and its queue does 
   REQUIRE(bench.socket.subscriber->snapshot_bytes() < (1 << 20));
 }
 
-TEST_CASE("the order of pages: unseen sessions follow those that wait; each by their newest activity") {
+TEST_CASE("the order of pages: unseen sessions follow those that wait, each by their newest activity") {
   const PageKey keys[] = {{0, 5, 9}, {1, 9, 1}, {1, 7, 2}, {1, 7, 3}, {2, 99, 4}};
   for (std::size_t a = 0; a < std::size(keys); ++a)
     for (std::size_t b = 0; b < std::size(keys); ++b) REQUIRE((keys[a] < keys[b]) == (a < b));

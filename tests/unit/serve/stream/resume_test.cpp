@@ -74,7 +74,7 @@ TEST_CASE("missed events follow ready, then a bookmark, then live events") {
   REQUIRE(client.count("bookmark") == 1);
 }
 
-TEST_CASE("an empty cursor is the beginning; a cursor at the end reads no file") {
+TEST_CASE("an empty cursor is the beginning, a cursor at the end reads no file") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
@@ -190,7 +190,7 @@ TEST_CASE("resets of many streams take several turns of the loop, and none is lo
   CHECK(client.count("event") == before + 7);
 }
 
-TEST_CASE("a malformed entry is an error; the others are served") {
+TEST_CASE("a malformed entry is an error, the others are served") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);

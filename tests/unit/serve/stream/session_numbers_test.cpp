@@ -206,7 +206,7 @@ TEST_CASE("Codex: the model's tokens are the growth of the total, of copied hist
   CHECK(cost(session) == "12.500000 estimated");
 }
 
-TEST_CASE("Copilot: output alone is no estimate; the sums at the end are") {
+TEST_CASE("Copilot: output alone is no estimate, the sums at the end are") {
   FakeStream stream("copilot/c1", "c1", {}, &copilot::program().reader());
   auto write = [n = 0](const std::string& type, const std::string& data) mutable {
     return R"({"type":")" + type + R"(","id":"e)" + std::to_string(++n) +

@@ -43,7 +43,7 @@ TEST_CASE("a stream without a session joins the session that its lines name") {
   REQUIRE(&sessions.session_of(stream) == &named);
 }
 
-TEST_CASE("the project is the first working directory; before, it is the directory's name") {
+TEST_CASE("the project is the first working directory, before that the name of its directory") {
   FakeStream stream("claude/-home-u-api/s1", "s1");
   SessionStore sessions("h");
   Session& session = sessions.session_of(stream);

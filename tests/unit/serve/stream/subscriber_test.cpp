@@ -87,7 +87,7 @@ TEST_CASE("the snapshot is sent first, then ready, then later events") {
   REQUIRE(bench.names() == Names{});
 }
 
-TEST_CASE("filters select sessions and types; status frames pass the type filter") {
+TEST_CASE("filters select sessions and types, status frames pass the type filter") {
   TwoSessions bench;
   bench.subscribe("a", only("s1", {"turn.*"}), true);
   bench.event(bench.one, 1);
@@ -200,7 +200,7 @@ TEST_CASE("with deliver: state only the newest frame is sent, once") {
   REQUIRE(bench.context.state_connections == 1);
 }
 
-TEST_CASE("a refused subscription is an error; the others are unaffected") {
+TEST_CASE("a refused subscription is an error, the others are unaffected") {
   Bench bench;
   bench.context.limits.subscriptions_max = 2;
   bench.subscribe("a");

@@ -95,7 +95,9 @@ TEST_CASE("a client that never completes its request is disconnected") {
 }
 
 TEST_CASE("foreign hosts, foreign origins and wrong tokens are refused before the upgrade") {
-  ServerFixture fixture;
+  ServerOptions options;
+  options.limits.keep_alive = milliseconds(50);  // exchange() ends with the connection
+  ServerFixture fixture(options);
   const std::string own = "localhost:" + std::to_string(fixture.port());
   const auto ask = [&](const std::string& request) {
     return status_line(test::exchange(fixture.io, fixture.port(), request));
