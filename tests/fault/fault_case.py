@@ -13,8 +13,6 @@ from daemon_metrics import DaemonMetrics  # noqa: E402
 from support import harness  # noqa: E402
 
 turn_interval_s = 0.05
-probe_interval_s = 0.005
-late_share_max = 0.005  # half of what a 99th percentile leaves out
 
 
 def held_events(client):
@@ -72,14 +70,14 @@ class Writer:
     """Appends numbered prompts and answers until it is stopped."""
 
     def __init__(self, session, prompt="prompt"):
-        self.session, self.prompt, self.running, self.written = session, prompt, True, []
+        self.session, self.prompt, self.running, self.written = session, prompt, True, 0
         self.thread = threading.Thread(target=self.write, daemon=True)
         self.thread.start()
 
     def write(self):
         while self.running:
-            self.written.append(time.monotonic())
-            self.session.prompt(f"{self.prompt} {len(self.written) - 1}")
+            self.session.prompt(f"{self.prompt} {self.written}")
+            self.written += 1
             self.session.reply("Done.", stop_reason="end_turn")
             time.sleep(turn_interval_s)
 
@@ -87,53 +85,7 @@ class Writer:
         self.running = False
         self.thread.join()
 
-    def latencies(self, client):
-        """The time in ms from each write to its event's arrival, ascending. Each prompt arrived once, in order."""
-        prompts = [(frame["prompt"], at) for frame, at in zip(client.frames, client.times)
-                   if frame["type"] == "turn.started" and frame["prompt"].startswith(f"{self.prompt} ")]
-        expected = [f"{self.prompt} {n}" for n in range(len(self.written))]
-        assert [text for text, _ in prompts] == expected, f"{len(prompts)} prompts arrived of {len(expected)}"
-        return sorted((at - written) * 1000 for (_, at), written in zip(prompts, self.written))
-
-
-class Delays:
-    """How late a thread of this process wakes up during a `with` block: what delays it delays every measured latency too."""
-
-    def __init__(self, late_ms):
-        self.late_s, self.running, self.late_sum_s = late_ms / 1000, True, 0
-
-    def __enter__(self):
-        self.start = time.monotonic()
-        self.thread = threading.Thread(target=self.watch, daemon=True)
-        self.thread.start()
-        return self
-
-    def watch(self):
-        while self.running:
-            before = time.monotonic()
-            time.sleep(probe_interval_s)
-            delay = time.monotonic() - before - probe_interval_s
-            if delay > self.late_s:
-                self.late_sum_s += delay
-
-    def __exit__(self, *_):
-        self.running = False
-        self.thread.join()
-        self.share = self.late_sum_s / (time.monotonic() - self.start)
-
-    def is_prompt(self):
-        """True if too little of the time was late to change a 99th percentile."""
-        return self.share <= late_share_max
-
-
-def idle_share(seconds=0.5):
-    """The share of the processors' time that is idle."""
-    def read():
-        with open("/proc/stat") as stat:
-            numbers = list(map(int, stat.readline().split()[1:9]))
-        return numbers[3] + numbers[4], sum(numbers)
-
-    idle, total = read()
-    time.sleep(seconds)
-    idle_after, total_after = read()
-    return (idle_after - idle) / max(1, total_after - total)
+    def assert_arrived(self, client):
+        """Each prompt arrived once, in order."""
+        prompts = [frame["prompt"] for frame in client.frames if frame["type"] == "turn.started" and frame["prompt"].startswith(f"{self.prompt} ")]
+        assert prompts == [f"{self.prompt} {n}" for n in range(self.written)], f"{len(prompts)} prompts arrived of {self.written}"

@@ -6,14 +6,12 @@ import subprocess
 import tempfile
 import unittest
 
-from fault_case import Delays, FaultCase, Writer, idle_share
+from fault_case import FaultCase, Writer
 from support.endpoints import EndpointCase, curl
-from support.harness import build, sanitized, wait_for
+from support.harness import wait_for
 from support.service_manager import NotifySocketReader
 from support.transcripts import Session
 
-latency_ms_max = 100     # 99th percentile; judged on an idle machine that schedules the test promptly
-idle_share_min = 0.75    # of the processors
 prompts_per_phase = 120
 
 
@@ -72,18 +70,15 @@ class Hang(FaultCase, EndpointCase):
         streams = [f"{root}/{session}" for root, session in (("claude", f"-home-ada-near/{local.session}"), ("remote", f"-home-ada-far/{remote.session}"))]
         self.wait_for_sessions(2)
         client = self.daemon.subscriber(after=[f"{stream}:" for stream in streams])
-        idle, longest = idle_share(), []
 
         def write(phase):
             """Turns of the local session, all of which arrive."""
-            with Delays(latency_ms_max / 2) as delays:
-                writer = Writer(local, phase)
-                self.addCleanup(writer.stop)
-                client.wait_frame(type="turn.started", prompt=f"{phase} {prompts_per_phase}")
-                writer.stop()
-                client.wait_frame(type="turn.started", prompt=f"{phase} {len(writer.written) - 1}")
-            latencies = writer.latencies(client)
-            longest.append((phase, latencies[len(latencies) * 99 // 100], latencies[-1], delays))
+            writer = Writer(local, phase)
+            self.addCleanup(writer.stop)
+            client.wait_frame(type="turn.started", prompt=f"{phase} {prompts_per_phase}")
+            writer.stop()
+            client.wait_frame(type="turn.started", prompt=f"{phase} {writer.written - 1}")
+            writer.assert_arrived(client)
 
         remote.turn("through the mount")
         client.wait_frame(type="turn.started", prompt="through the mount")
@@ -108,12 +103,6 @@ class Hang(FaultCase, EndpointCase):
         self.assert_settled(self.daemon, client, self.root, self.remote)
         self.assertEqual(client.all(type="stream.removed") + client.all(type="reset"), [])
         wait_for(lambda: not self.health(self.daemon)["problems"], "the problems to be solved", deadline=180)  # retries are up to 60 s apart
-        print("        " + ", ".join(f"{phase}: p99 {p99:.1f} ms, longest {most:.1f} ms, late {delays.share:.1%}" for phase, p99, most, delays in longest)
-              + f", idle before {idle:.0%}")
-        if not sanitized(build()) and idle >= idle_share_min:
-            for phase, p99, _, delays in longest:
-                if delays.is_prompt():
-                    self.assertLess(p99, latency_ms_max, phase)
 
     def test_80_a_daemon_starts_and_stops_while_a_root_hangs(self):
         session, beyond = Session(self.root), Session(self.source)

@@ -302,19 +302,8 @@ class Faults(TeamCase):
         fresh = [self.hub(broker, name="fresh", more='durable = "fresh"'), self.host("bob", broker)]
         one.turn("while the broker is paused")
         for daemon in (*fresh, hub, ada):
-            alone = self.start(state=os.path.join(self.home, "alone"))  # shows what a busy machine adds
-            begin, took = time.monotonic(), {}
-            for each in (alone, daemon):
-                each.process.send_signal(signal.SIGTERM)
-
-            def stopped():
-                for each in (alone, daemon):
-                    if each not in took and each.exit_reason():
-                        took[each] = time.monotonic() - begin
-                return len(took) == 2
-
-            wait_for(stopped, "both to stop")
-            self.assertLess(took[daemon], 8 + 10 * took[alone])  # 2 s alone
+            daemon.process.send_signal(signal.SIGTERM)
+            wait_for(daemon.exit_reason, "it to stop")
 
     def test_a_simulated_team_loses_no_events(self):
         """A small run of the load in protocol/TEAM.md."""

@@ -1,6 +1,5 @@
-// The page under load. Measurements are printed; only limits that also hold on a busy machine are asserted.
+// The page under load: what is rendered and kept is bounded. Times are measured and printed, never asserted.
 import assert from "node:assert/strict";
-import { cpus, loadavg } from "node:os";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { withBrowser, waitForCount } from "./harness.mjs";
@@ -10,40 +9,16 @@ const sessions = 1000;
 const interval_ms = 100;
 const load_s = 5;
 const long_task_ms = 50; // as browsers define a long task
-const busy_load = cpus().length + 0.5; // load average above which long tasks may be caused by other processes
-const idle_min = 0.15; // share of the processors; below it other processes may have delayed frames, too
-const calculation_ms = 30; // of calculate() on the machine that these limits are for
-const slowness_max = 2; // how many times longer it may take; above it frames are not asserted
 const late_ms_max = 300_000; // until the page has caught up
-const long_tasks_max = 3; // on an idle machine; the goal is none
-const frames_min = 30; // per second; the goal is 60, which a machine that is slow and has no GPU may miss
-const cpu_share_max = 0.5; // of one core of that machine, used by the page's main thread
 const page_bytes_max = 75 * 1024; // of the overview, compressed
 const parts_bytes_max = 150 * 1024; // of all files, those that are loaded later included
-const paint_ms_max = 100; // in an open tab, on an idle machine
 const team = { sessions: 10_000, hosts: 1_000, waiting: 40 };
 const paint_runs = 7;
 const session_events = Number(process.env.EARSHOT_EVENTS ?? 64_000); // of one session, on its page
-const scroll_frame_ms_max = 100; // of the median, while a long session is scrolled as fast as it can be
 const growth_max = 1.3; // of the heap after all sessions have begun; of one session, after five eighths of the events, when the bounded lists are full
 
 const quantile = (list, share = 0.5) => [...list].sort((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * share))];
 const mebibytes = (bytes) => `${(bytes / (1 << 20)).toFixed(1)} MiB`;
-
-/** Returns the time of a fixed calculation: the shortest, which other processes affect least. */
-function calculate() {
-  const times = [];
-  for (let run = 0; run < 10; run++) {
-    const start = performance.now();
-    let sum = 0;
-    for (let n = 0; n < 5_000_000; n++) sum = (sum * 31 + n) % 1_000_003;
-    times.push(sum < 0 ? Infinity : performance.now() - start);
-  }
-  return Math.min(...times);
-}
-
-/** Returns the idle time of all processors together, in milliseconds. */
-const idleTime = () => cpus().reduce((sum, { times }) => sum + times.idle, 0);
 
 /** Returns the page's heap in bytes after garbage collection. */
 async function heap(page) {
@@ -77,16 +52,11 @@ function measure() {
   requestAnimationFrame(frame);
 }
 
-/**
- * Calls `write(batch)` every `interval_ms` for `load_s` seconds, and measures the page meanwhile: it renders fewer than `rows_max` rows, its main thread has
- * time left and, on an idle machine, its frames are steady.
- */
-async function assertSteadyUnderLoad(t, page, rows_max, write) {
-  const slowness = calculate() / calculation_ms;
+/** Calls `write(batch)` every `interval_ms` for `load_s` seconds, and measures the page meanwhile. It renders fewer than `rows_max` rows. */
+async function measureUnderLoad(t, page, rows_max, write) {
   const cpuTime = await mainThreadTime(page);
   const cpu_before = await cpuTime();
   await page.evaluate(measure);
-  const idle_before = idleTime();
   const start_ms = Date.now();
   for (let batch = 0; batch < (load_s * 1000) / interval_ms; batch++) {
     await write(batch);
@@ -95,18 +65,10 @@ async function assertSteadyUnderLoad(t, page, rows_max, write) {
   const took = Date.now() - start_ms;
   const { long, frames, rows } = await page.evaluate(() => ({ long: globalThis.long, frames: globalThis.frames, rows: document.querySelectorAll("#sessions li").length }));
   const share = (await cpuTime() - cpu_before) / (took / 1000);
-  const idle = (idleTime() - idle_before) / (took * cpus().length);
   t.diagnostic(`${took} ms; ${rows} rendered rows; ${long.length} tasks of more than ${long_task_ms} ms${long.length ? `, the longest ${Math.round(Math.max(...long))} ms` : ""}`);
   t.diagnostic(`${(frames.length / (took / 1000)).toFixed(1)} frames a second; interval: median ${quantile(frames).toFixed(1)}, 95% ${quantile(frames, 0.95).toFixed(1)}, longest ${Math.round(Math.max(...frames))} ms; heap ${mebibytes(await heap(page))}`);
   t.diagnostic(`the main thread used ${(share * 100).toFixed(0)}% of a core`);
   assert.ok(rows < rows_max, `${rows} rendered rows`);
-  assert.ok(share / Math.max(1, slowness) < cpu_share_max, `the page's main thread used ${share} of a core; a calculation took ${slowness.toFixed(1)} times as long`);
-  if (loadavg()[0] > busy_load || idle < idle_min || slowness > slowness_max) {
-    t.diagnostic(`BUSY: load average ${loadavg()[0].toFixed(1)}, processors ${(idle * 100).toFixed(0)}% idle, a calculation took ${slowness.toFixed(1)} times as long: frame rate and long tasks are not asserted`);
-  } else {
-    assert.ok(long.length <= long_tasks_max, `${long.length} long tasks: ${long.map(Math.round).join()}`);
-    assert.ok(frames.length >= frames_min * (took / 1000), `${frames.length} frames in ${took} ms`);
-  }
 }
 
 /** Runs in the page: each session is of one of many hosts, and works or waits. */
@@ -162,12 +124,9 @@ withBrowser("load", (env) => {
       await context.close();
     }
     for (const [where, all] of Object.entries(paints)) t.diagnostic(`first contentful paint in ${where} after ${Math.round(quantile(all))} ms (median of ${paint_runs}; ${all.map(Math.round).join(", ")})`);
-    const slowness = calculate() / calculation_ms;
-    if (loadavg()[0] > busy_load || slowness > slowness_max) t.diagnostic(`BUSY: load average ${loadavg()[0].toFixed(1)}, a calculation took ${slowness.toFixed(1)} times as long: the time of the paint is not asserted`);
-    else assert.ok(quantile(paints["an open tab"]) <= paint_ms_max, `first contentful paint after ${quantile(paints["an open tab"])} ms`);
   });
 
-  test(`${sessions} sessions and 1,000 events a second: few rendered rows, a steady frame rate, no long tasks`, async (t) => {
+  test(`${sessions} sessions and 1,000 events a second: few rendered rows, bounded memory`, async (t) => {
     const all = Array.from({ length: sessions }, (_, n) => new ScriptedSession(env.daemon.root, `/home/ada/project-${n % 40}`).addPrompt(n === 777 ? "the needle" : `task ${n}`));
     await env.daemon.start();
     const { page } = await env.openPage();
@@ -177,7 +136,7 @@ withBrowser("load", (env) => {
     new ScriptedSession(env.daemon.root, "/home/ada/project-0").addPrompt("all have begun");
     await waitForWorking(sessions + 1);
     const before = await heap(page);
-    await assertSteadyUnderLoad(t, page, 80, async (batch) => {
+    await measureUnderLoad(t, page, 80, async (batch) => {
       for (let n = 0; n < 50; n++) { // two events each: a message and its tokens
         const one = all[(batch * 50 + n) % sessions];
         one.append(one.setContext(10_000 + batch * 500).reply(`step ${batch}`, null));
@@ -195,7 +154,7 @@ withBrowser("load", (env) => {
     await waitForCount(page, "#sessions .row", 1);
   });
 
-  test(`a team of ${team.hosts} hosts and ${team.sessions} sessions: few rendered rows, a steady frame rate while sessions change and the user scrolls`, async (t) => {
+  test(`a team of ${team.hosts} hosts and ${team.sessions} sessions: few rendered rows while sessions change and the user scrolls`, async (t) => {
     const all = Array.from({ length: team.sessions }, (_, n) => {
       const one = new ScriptedSession(env.daemon.root, `/home/ada/project-${n % 300}`);
       one.is_held = true; // a live process of each would be too many: the page's frames are changed instead
@@ -208,7 +167,7 @@ withBrowser("load", (env) => {
     t.diagnostic(`${team.sessions} sessions shown after ${Date.now() - start_ms} ms`);
     await page.getByLabel("Group").selectOption("host");
     await page.waitForFunction((hosts) => document.querySelectorAll("#host option").length === hosts + 1, team.hosts);
-    await assertSteadyUnderLoad(t, page, 100, async (batch) => {
+    await measureUnderLoad(t, page, 100, async (batch) => {
       for (let n = 0; n < 20; n++) {
         const one = all[(batch * 20 + n) * 7 % all.length];
         one.append(one.reply(`step ${batch}`, null));
@@ -260,7 +219,6 @@ withBrowser("load", (env) => {
     await page.getByText("earlier entries are no longer in the page's memory").waitFor();
 
     // Scrolling through what is in memory: each step renders a few entries.
-    const slowness = calculate() / calculation_ms;
     await page.evaluate(measure);
     await page.evaluate(() => scrollTo(0, 0));
     for (let step = 0; step < 60; step++) {
@@ -269,7 +227,5 @@ withBrowser("load", (env) => {
     }
     const { long, frames } = await page.evaluate(() => ({ long: globalThis.long, frames: globalThis.frames }));
     t.diagnostic(`scrolling: ${frames.length} frames, median ${quantile(frames).toFixed(1)} ms, 95% ${quantile(frames, 0.95).toFixed(1)} ms; ${long.length} tasks of more than ${long_task_ms} ms${long.length ? `, the longest ${Math.round(Math.max(...long))} ms` : ""}`);
-    if (loadavg()[0] > busy_load || slowness > slowness_max) t.diagnostic("BUSY: the frames are not asserted");
-    else assert.ok(quantile(frames) < scroll_frame_ms_max, `the median frame took ${quantile(frames)} ms`);
   });
 });
