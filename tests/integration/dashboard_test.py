@@ -38,7 +38,9 @@ class Dashboard(unittest.TestCase):
 
 
 def runs(name):
-    return lambda self: self.run_file(name)
+    def test(self):
+        self.run_file(name)
+    return test
 
 
 for path in glob.glob(os.path.join(DASHBOARD, "test", "*.test.mjs")):
