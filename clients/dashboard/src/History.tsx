@@ -15,7 +15,7 @@ import { escapeControls } from "./sanitize.js";
 import { HostFilter } from "./Top.js";
 
 const typing_ms = 200; // a search begins when nothing was typed for so long
-const building_ms = 2000; // the first page is loaded again while the index is being built
+const building_ms = 2000; // the pages are loaded again while the index is being built
 const retry_ms = 2000; // after a response that refuses for now
 const pages_max = 50; // more are not kept: the filters narrow the list
 
@@ -24,6 +24,13 @@ const kind_names: Record<string, string> = { prompt: "You", answer: "Agent", too
 
 /** `key`: of the filters that the pages belong to. */
 interface Loaded { key: string; pages: Page[]; error: string; loading: boolean; is_refused_for_now?: boolean }
+
+/** These pages and those after them, until there are `count` or no more. */
+async function loadPages(wanted: Wanted, pages: Page[], count: number): Promise<Page[]> {
+  do pages = [...pages, await load(wanted, exactPattern, pages.at(-1)?.next)];
+  while (pages.length < count && pages.at(-1)!.next);
+  return pages;
+}
 
 /** The pages for these filters, loaded again when they change. `more` adds a page. On the way back from a session they are those from before, at the same place. */
 function usePages(wanted: Wanted): Loaded & { more: () => void; not_searched: boolean } {
@@ -46,19 +53,26 @@ function usePages(wanted: Wanted): Loaded & { more: () => void; not_searched: bo
   const request = useRef(0); // responses to earlier ones are dropped
   const last_find = useRef(wanted.find);
   const live = connection.value.state === "live";
-  /** `error`: shown meanwhile. */
-  const fetchPage = (before: Page[], after?: string, error = "") => {
+  /** Adds a page to these. `error`: shown meanwhile. */
+  const fetchPage = (before: Page[], error = "") => {
     const number = ++request.current;
     setState({ key, pages: before, error, loading: true });
-    load(wanted, exactPattern, after).then(
-      (page) => number === request.current && setState({ key, pages: [...before, page], error: "", loading: false }),
+    loadPages(wanted, before, before.length + 1).then(
+      (pages) => number === request.current && setState({ key, pages, error: "", loading: false }),
       (error: Error) => number === request.current && setState({ key, pages: before, error: error.message, loading: false, is_refused_for_now: isRefusedForNow(error) }));
+  };
+  /** Loads as many pages as are shown again; these stay meanwhile, and if that fails. */
+  const refresh = () => {
+    const number = ++request.current;
+    loadPages(wanted, [], shown.current.pages.length).then((pages) => number === request.current && setState({ key, pages, error: "", loading: false }), () => number === request.current && setState({ ...shown.current }));
   };
   useEffect(() => {
     if (!live) return;
     const is_restored = restored.current === key;
     restored.current = undefined;
     if (is_restored) return;
+    const { key: shown_key, pages, error, loading } = shown.current;
+    if (shown_key === key && pages.length > 0 && !error && !loading) return refresh(); // connected again
     const typed = last_find.current !== wanted.find;
     last_find.current = wanted.find;
     const timer = setTimeout(() => fetchPage([]), typed ? typing_ms : 0);
@@ -66,20 +80,16 @@ function usePages(wanted: Wanted): Loaded & { more: () => void; not_searched: bo
   }, [key, live]);
   useEffect(() => {
     if (!state.is_refused_for_now || !live) return;
-    const timer = setTimeout(() => fetchPage(state.pages, state.pages.at(-1)?.next, state.error), retry_ms);
+    const timer = setTimeout(() => fetchPage(state.pages, state.error), retry_ms);
     return () => clearTimeout(timer);
   }, [state, live, key]);
-  const building = state.pages.length === 1 && state.pages[0]!.index.building;
   useEffect(() => {
-    if (!building || !live) return;
-    const timer = setInterval(() => {
-      const number = ++request.current;
-      load(wanted, exactPattern).then((page) => number === request.current && setState({ key, pages: [page], error: "", loading: false }), () => {});
-    }, building_ms);
-    return () => clearInterval(timer);
-  }, [building, live, key]);
+    if (state.loading || !state.pages.some((page) => page.index.building) || !live) return;
+    const timer = setTimeout(refresh, building_ms);
+    return () => clearTimeout(timer);
+  }, [state, live, key]);
   useEffect(() => () => void request.current++, []);
-  return { ...state, not_searched: stale.value && state.key !== key, more: () => fetchPage(state.pages, state.pages.at(-1)?.next) };
+  return { ...state, not_searched: stale.value && state.key !== key, more: () => fetchPage(state.pages) };
 }
 
 function Filters({ projects }: { projects: NonNullable<Page["projects"]> }) {

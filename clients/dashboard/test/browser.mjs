@@ -36,11 +36,11 @@ export function post(daemon, path, json, method = "POST") {
 /** Returns the URL that `earshot open` would print. */
 export const signInUrl = async (daemon) => JSON.parse((await post(daemon, "/v1/codes")).body).url;
 
-/** Waits until the daemon answers questions about the history: its index is open. */
+/** Waits until the index of the history is built. */
 export async function waitForIndex(daemon) {
   const end = Date.now() + timeout_ms;
-  for (let answer; answer?.status !== 200; await setTimeout(20)) {
-    if (Date.now() > end) throw new Error(`the index is not open: ${answer?.status} ${answer?.body}`);
+  for (let answer; answer?.status !== 200 || JSON.parse(answer.body).index.building; await setTimeout(20)) {
+    if (Date.now() > end) throw new Error(`the index is not built: ${answer?.status} ${answer?.body}`);
     answer = await post(daemon, "/v1/history", undefined, "GET");
   }
 }

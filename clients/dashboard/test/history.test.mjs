@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { assertFitsWidth, violations, waitForCount, withBrowser } from "./harness.mjs";
 import { waitForIndex } from "./browser.mjs";
 import { ScriptedSession } from "./fixtures.mjs";
@@ -137,6 +138,30 @@ withBrowser("the history", (env) => {
     assert.equal(await page.getByRole("alert").count(), 0);
     assert.ok(refused > 2);
     assert.deepEqual(errors.filter((text) => !text.includes("503")), []);
+  });
+
+  test("a page that is loaded while the index is being built is not dropped, and all pages are loaded again until it is built", async () => {
+    const template = new ScriptedSession(env.daemon.root, "/home/ada/api").at(9 * day_minutes).addPrompt("Mend the lamp").finishTurn("Mended.");
+    for (let n = 0; n < 150; n++) coldCopy(template, 9);
+    await startWithIndex();
+    const { page, errors } = await env.openPage();
+    await page.locator("#sessions .row").first().waitFor();
+    let building = true;
+    await page.route(/\/v1\/history/, async (route) => {
+      if (route.request().url().includes("after=")) await setTimeout(4500); // longer than the page waits until it loads again
+      const response = await route.fetch();
+      const body = await response.json();
+      await route.fulfill({ response, json: { ...body, index: { ...body.index, building } } });
+    });
+    await page.keyboard.press("h");
+    await waitForCount(page, ".past", 100);
+    await page.getByRole("button", { name: "Show more" }).click();
+    await waitForCount(page, ".past", 151);
+    await page.getByRole("status").getByText("being built").waitFor();
+    building = false;
+    await page.getByRole("status").getByText("being built").waitFor({ state: "detached" });
+    assert.equal(await page.locator(".past").count(), 151);
+    assert.deepEqual(errors, []);
   });
 
   test("the way back from a session leads to the same pages, scrolled as before, with the same entry focused", async () => {
