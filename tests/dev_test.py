@@ -121,7 +121,7 @@ CMAKE = 'echo "configure${3:+ }${3:-}" >>"$LOG"; mkdir -p build/release; : >buil
 class Configure(unittest.TestCase):
     """Fault 106: ./dev build in a copy of the tree's outline, with only the listed tools in PATH."""
 
-    UTILITIES = ("sh", "dirname", "cat", "cut", "sha256sum", "mkdir", "env", "nice")
+    UTILITIES = ("sh", "dirname", "cat", "cut", "sha256sum", "mkdir", "env")
 
     def setUp(self):
         self.top = tempfile.mkdtemp(prefix="earshot-dev-", dir="/tmp")
