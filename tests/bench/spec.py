@@ -22,7 +22,7 @@ class Spec:
         return floor / figure if self.gain else figure / floor
 
 
-BARE, DOM = "inotify, pread, send", "simdjson's parse_many on one thread"
+BARE, DOM, EMPTY_PAGE = "inotify, pread, send", "simdjson's parse_many on one thread", "an empty page"
 ROWS = (
     Spec("append to subscriber, p50", "s", "latency", BARE, ratio_most=1.4),
     Spec("append to subscriber, p99", "s", "latency", BARE, ratio_most=1.5),
@@ -94,6 +94,18 @@ ROWS = (
     Spec("a uuid of a live stream", "B", "memory", most=12),
     Spec("the live log, full", "B", "memory", most=16 * MIB),
     Spec("kept after a line of 15 MiB", "B", "memory", most=1 * MIB),  # checks that the buffer is freed
+
+    Spec("page: first paint in a new tab, p50", "s", "page"),
+    Spec("page: first paint in an open tab, p50", "s", "page"),
+    Spec("page, 1,000 sessions and 1,000 events a second: between frames, p95", "s", "page", EMPTY_PAGE),
+    Spec("page, 1,000 sessions and 1,000 events a second: longest task", "s", "page"),
+    Spec("page, 1,000 sessions and 1,000 events a second: main thread in a second", "s", "page"),
+    Spec("page, 10,000 sessions of 1,000 hosts: all shown", "s", "page"),
+    Spec("page, 10,000 sessions of 1,000 hosts: between frames, p95", "s", "page", EMPTY_PAGE),
+    Spec("page, 10,000 sessions of 1,000 hosts: longest task", "s", "page"),
+    Spec("page, 10,000 sessions of 1,000 hosts: main thread in a second", "s", "page"),
+    Spec("page, a long session, scrolled: between frames, p95", "s", "page", EMPTY_PAGE),
+    Spec("page, a long session, scrolled: longest task", "s", "page"),
 )
 GROUPS = tuple(dict.fromkeys(row.group for row in ROWS))
 

@@ -121,8 +121,8 @@ def git_apply(tree, patch, *options):
     return None if done.returncode == 0 else done.stderr.strip()
 
 
-def problems(found=None):
-    found = patches() if found is None else found
+def problems():
+    found = patches()
     found_problems = []
     for name, patch in found.items():
         with open(patch, encoding="utf-8") as file:
