@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -93,6 +94,7 @@ RootArgument split_root(std::string_view argument) {
 RootPrograms programs_of_root(const std::string& directory) {
   constexpr std::size_t entries_max = 4096;  // examined in each directory
   RootPrograms found;
+  std::set<const AgentProgram*> owners;
   const auto examine = [&](const std::string& path, std::string_view prefix, const auto& then) {
     std::size_t seen = 0;
     const Directory entries(path, Symlinks::follow);
@@ -101,9 +103,7 @@ RootPrograms programs_of_root(const std::string& directory) {
       if (seen++ >= entries_max) return;
       const std::string entry = std::string(prefix).append(name);
       for (const AgentProgram* program : agent_programs())
-        if (program->is_root_entry(entry) &&
-            std::find(found.programs.begin(), found.programs.end(), program) == found.programs.end())
-          found.programs.push_back(program);
+        if (program->is_root_entry(entry)) owners.insert(program);
       then(entry);
     });
   };
@@ -120,6 +120,8 @@ RootPrograms programs_of_root(const std::string& directory) {
       const std::string name(each);
       examine(directory + '/' + name, name + '/', [](const std::string&) {});
     }
+  for (const AgentProgram* program : agent_programs())  // not in the order of the directory
+    if (owners.contains(program)) found.programs.push_back(program);
   return found;
 }
 
