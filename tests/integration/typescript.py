@@ -10,6 +10,7 @@ from support.harness import TOP, build
 
 SDK = os.path.join(TOP, "clients", "sdk")
 DASHBOARD = os.path.join(TOP, "clients", "dashboard")
+line_max, output_max = 2500, 8000  # characters of a failed test's output
 tests_seconds_max = 2700  # beside a compilation on two processors
 
 
@@ -37,7 +38,7 @@ def failures(tap):
     """Yields the output of each failed test."""
     for match in re.finditer(r"^( *)not ok .*\n(?:\1 .*\n)*", tap, re.MULTILINE):
         if "type: 'suite'" not in match[0] and "subtestsFailed" not in match[0]:
-            yield match[0][:3000]
+            yield "\n".join(line[:line_max] for line in match[0].splitlines())[:output_max]
 
 
 def run_node_tests(directory, pattern, **environment):

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
-import { assertFitsWidth, violations, withBrowser } from "./harness.mjs";
+import { assertFitsWidth, test, violations, withBrowser } from "./harness.mjs";
 import { exampleSessions } from "./fixtures.mjs";
 import { color_schemes, screens, visitEmptyStates, visitSession, visitViews } from "./screenshots.mjs";
 

@@ -71,11 +71,16 @@ export async function signIn(page, daemon, errors = []) {
   }
 }
 
+/** All that are open. */
+export const open_pages = new Set();
+
 /** Opens an empty tab. EARSHOT_PAGE_FROM=DIRECTORY serves the page's files from there, with the daemon's headers. */
 export async function openTab(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   context.setDefaultTimeout(timeout_ms);
   const page = await context.newPage();
+  open_pages.add(page);
+  page.on("close", () => open_pages.delete(page));
   const errors = [];
   page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
   page.on("pageerror", (error) => errors.push(String(error)));

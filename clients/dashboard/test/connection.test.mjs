@@ -1,9 +1,8 @@
 // The page's connection status, and its notifications.
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { Transcript } from "../../sdk/dist/test/harness.js";
 import { post, signIn } from "./browser.mjs";
-import { withBrowser } from "./harness.mjs";
+import { test, withBrowser } from "./harness.mjs";
 import { ScriptedSession, registerProcess } from "./fixtures.mjs";
 
 /** Runs before the page's own script: records notifications and tones instead of playing them. */

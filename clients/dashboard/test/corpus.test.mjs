@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { test } from "node:test";
-import { assertFitsWidth, withBrowser } from "./harness.mjs";
+import { assertFitsWidth, test, withBrowser } from "./harness.mjs";
 
 const corpus = process.env.EARSHOT_CORPUS ?? "";
 const absent = corpus && existsSync(join(corpus, "codex")) ? false : "the recorded sessions are not available";

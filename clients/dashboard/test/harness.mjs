@@ -1,8 +1,23 @@
 // Test setup: a browser per file, and a daemon with its own root for each test.
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe } from "node:test";
+import { after, afterEach, before, beforeEach, describe, test as nodeTest } from "node:test";
 import { TestDaemon, no_daemon } from "../../sdk/dist/test/harness.js";
-import { axe, launch, openTab, signIn } from "./browser.mjs";
+import { axe, launch, open_pages, openTab, signIn } from "./browser.mjs";
+
+const seen_max = 2000; // characters of a page
+
+/** A test that says what its pages show when it fails. */
+export const test = (name, ...rest) => nodeTest(name, ...rest.slice(0, -1), async (t) => {
+  try {
+    await rest.at(-1)(t);
+  } catch (error) {
+    for (const page of open_pages) {
+      const seen = await page.evaluate(() => `${location.search} ${document.querySelector("dialog")?.innerText ?? document.body.innerText}`).catch(String);
+      error.message += `\nThe page shows: ${seen.replaceAll(/\s+/g, " ").slice(0, seen_max)}`;
+    }
+    throw error;
+  }
+});
 
 /** Calls `body` with the environment of its tests: `env.daemon` is created but not started; functions in `env.cleanups` run after each test. `skip`: a reason. */
 export function withBrowser(name, body, skip = false) {

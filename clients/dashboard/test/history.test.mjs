@@ -3,9 +3,8 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { test } from "node:test";
 import { setTimeout } from "node:timers/promises";
-import { assertFitsWidth, violations, waitForCount, withBrowser } from "./harness.mjs";
+import { assertFitsWidth, test, violations, waitForCount, withBrowser } from "./harness.mjs";
 import { waitForIndex } from "./browser.mjs";
 import { ScriptedSession } from "./fixtures.mjs";
 

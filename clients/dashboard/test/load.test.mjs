@@ -1,9 +1,8 @@
 // The page under load: what is rendered and kept is bounded. Times are never asserted: they are reported, as rows of `./dev bench page`.
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { openTab } from "./browser.mjs";
-import { withBrowser, waitForCount } from "./harness.mjs";
+import { test, waitForCount, withBrowser } from "./harness.mjs";
 import { ScriptedSession } from "./fixtures.mjs";
 
 const sessions = 1000;

@@ -1,7 +1,6 @@
 // Context, cost, times and limits, which the daemon states in session frames. The frames are changed on their way to the page, so that the numbers are known.
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { assertFitsWidth, editFrames, violations, waitForCount, withBrowser } from "./harness.mjs";
+import { assertFitsWidth, editFrames, test, violations, waitForCount, withBrowser } from "./harness.mjs";
 import { ScriptedSession, piSession } from "./fixtures.mjs";
 
 const minute_ms = 60_000;

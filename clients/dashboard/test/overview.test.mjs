@@ -1,8 +1,7 @@
 // Cards of waiting sessions and their actions, snoozed ones, figures, and what the page says about itself: icon, live region, stale content.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { test } from "node:test";
-import { assertFitsWidth, editFrames, violations, waitForCount, withBrowser } from "./harness.mjs";
+import { assertFitsWidth, editFrames, test, violations, waitForCount, withBrowser } from "./harness.mjs";
 import { Rollout, ScriptedSession, registerProcess } from "./fixtures.mjs";
 import { color_schemes, screens } from "./screenshots.mjs";
 

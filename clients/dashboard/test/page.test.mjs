@@ -1,8 +1,7 @@
 // The dashboard in a real browser with a real daemon: content, filters, navigation.
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
-import { test } from "node:test";
-import { withBrowser, waitForCount } from "./harness.mjs";
+import { test, waitForCount, withBrowser } from "./harness.mjs";
 import { ScriptedSession, exampleSessions, registerProcess, waitForExamples } from "./fixtures.mjs";
 
 const whole_timeline = "Timeline: 2 turns, 23 tool calls, 1 subagent, 1 compaction"; // of the long example session

@@ -1,7 +1,6 @@
 // The overview receives the sessions by page: it is complete at the end, and its figures are right before.
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { waitForCount, withBrowser } from "./harness.mjs";
+import { test, waitForCount, withBrowser } from "./harness.mjs";
 import { ScriptedSession } from "./fixtures.mjs";
 
 const working = 700; // more than a page

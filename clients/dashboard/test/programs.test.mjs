@@ -1,7 +1,6 @@
 // Sessions of several agent programs: marks, filter, context, limits, plans, subagents.
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { assertFitsWidth, withBrowser, waitForCount, violations } from "./harness.mjs";
+import { assertFitsWidth, test, violations, waitForCount, withBrowser } from "./harness.mjs";
 import { Rollout, ScriptedSession, otherPrograms } from "./fixtures.mjs";
 
 withBrowser("agent programs", (env) => {

@@ -4,9 +4,8 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
 import { TestDaemon } from "../../sdk/dist/test/harness.js";
-import { withBrowser } from "./harness.mjs";
+import { test, withBrowser } from "./harness.mjs";
 
 const corpus = process.env.EARSHOT_CORPUS ?? "";
 const player = join(corpus, "../tools/play.py");

@@ -1,8 +1,7 @@
 // The session page: Markdown, code, diffs, terminals, pictures, whole texts, timeline, charts, files, copying, printing, saving, places.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { test } from "node:test";
-import { assertFitsWidth, violations, withBrowser, waitForCount } from "./harness.mjs";
+import { assertFitsWidth, test, violations, waitForCount, withBrowser } from "./harness.mjs";
 import { ScriptedSession, writeModels } from "./fixtures.mjs";
 import { richSession } from "./session_fixture.mjs";
 

@@ -3,12 +3,11 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { TestDaemon, until } from "../../sdk/dist/test/harness.js";
 import { browsersOf, launch, launchProfile, openTab, post, signIn, signInUrl } from "./browser.mjs";
 import { ScriptedSession } from "./fixtures.mjs";
-import { withBrowser } from "./harness.mjs";
+import { test, withBrowser } from "./harness.mjs";
 import { recordingServer, send, tryHello } from "./raw_socket.mjs";
 
 const plain_page = fileURLToPath(new URL("../../../daemon/serve/page", import.meta.url));

@@ -2,9 +2,8 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
 import { waitForIndex } from "./browser.mjs";
-import { assertFitsWidth, withBrowser, waitForCount, violations } from "./harness.mjs";
+import { assertFitsWidth, test, violations, waitForCount, withBrowser } from "./harness.mjs";
 import { ScriptedSession, registerProcess } from "./fixtures.mjs";
 import { color_schemes, screens } from "./screenshots.mjs";
 import { Team, no_broker } from "./team_fixture.mjs";

@@ -1,7 +1,6 @@
 // Turns that finished while the user looked elsewhere: marks, counts, and how the page reports that they were seen.
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { editFrames, violations, waitForCount, withBrowser } from "./harness.mjs";
+import { editFrames, test, violations, waitForCount, withBrowser } from "./harness.mjs";
 import { until } from "../../sdk/dist/test/harness.js";
 import { ScriptedSession } from "./fixtures.mjs";
 

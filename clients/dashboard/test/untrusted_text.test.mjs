@@ -1,7 +1,6 @@
 // Transcripts contain untrusted text: the page shows it as text and never interprets it.
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { withBrowser } from "./harness.mjs";
+import { test, withBrowser } from "./harness.mjs";
 import { ScriptedSession } from "./fixtures.mjs";
 
 const script = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script><svg onload="document.title='taken'">`;
