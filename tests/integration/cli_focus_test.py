@@ -146,8 +146,12 @@ class Focus(DaemonCase):
     def test_a_finished_session_counts_as_seen_once_it_is_in_front(self):
         pids = self.start_tmux()
         session = Session(self.root)
-        session.turn("mend the lamp")
-        Registry(self.root, session.session, Process(pids[1])).set_status("idle")
+        registry = Registry(self.root, session.session, Process(pids[1]))
+        session.prompt("mend the lamp")
+        registry.set_status("busy")
+        self.client.wait_frame(type="status", session=session.session, source="registry")
+        session.reply("Mended.", stop_reason="end_turn")
+        registry.set_status("idle")
 
         def is_unseen():
             return self.client.all(type="session", session=session.session)[-1].get("unseen", False)

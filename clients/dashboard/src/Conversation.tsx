@@ -124,12 +124,16 @@ const near_end_px = 80; // closer to the end of the page, new entries are scroll
 /** Keeps the page scrolled to its end if it is there. Returns true if the end is out of sight. */
 function useScrollToEnd(version: number): boolean {
   const at_end = useRef(false);
+  const last_y = useRef(0);
   const [below, setBelow] = useState(false);
   const measure = () => {
     const left = document.documentElement.scrollHeight - innerHeight - scrollY;
-    at_end.current = left < near_end_px && scrollY > near_end_px;
+    if (left < near_end_px) at_end.current = scrollY > near_end_px;
+    else if (scrollY < last_y.current) at_end.current = false; // scrolled up; that the page grew below is no reason
+    last_y.current = scrollY;
     setBelow(left > innerHeight / 2);
   };
+  const stay = () => void (at_end.current = true);
   useLayoutEffect(() => {
     if (at_end.current) scrollTo(0, document.documentElement.scrollHeight);
     else measure();
@@ -141,9 +145,11 @@ function useScrollToEnd(version: number): boolean {
     });
     sizes.observe(document.body);
     addEventListener("scroll", measure, { passive: true });
+    addEventListener("scrolledtoend", stay);
     return () => {
       sizes.disconnect();
       removeEventListener("scroll", measure);
+      removeEventListener("scrolledtoend", stay);
     };
   }, []);
   return below;

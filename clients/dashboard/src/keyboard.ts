@@ -52,7 +52,11 @@ function searchHistory() {
   requestAnimationFrame(() => document.getElementById("search")?.focus());
 }
 
-export const scrollToEnd = () => scrollTo(0, document.documentElement.scrollHeight);
+/** The conversation stays at its end from now on, also while what is rendered there grows. */
+export function scrollToEnd() {
+  scrollTo(0, document.documentElement.scrollHeight);
+  dispatchEvent(new Event("scrolledtoend"));
+}
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || document.querySelector("dialog[open]")) return;
