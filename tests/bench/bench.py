@@ -13,13 +13,13 @@ budget, and whether it is met. No exit code depends on the figures. The last lin
 
   NAME            only rows whose name contains NAME, or the rows of that group; `list` prints both
   --json          one JSON object on stdout: machine, build, noise, and rows in seconds and bytes, with every round
-  --quick         small sizes, one round: checks in half a minute that everything works; the figures are meaningless
+  --quick         small sizes, one round: checks in some minutes that everything works; the figures are meaningless
   --readme        also writes the figures to README.md and tests/bench/README.md, between their markers
   --readme FILE   writes the figures of a stored run; measures nothing
   compare         per row: old, new, change, and whether it exceeds the noise of both; runs of different machines by ratios
   curves          how costs grow, as data and plots in tests/bench/plots; takes minutes, not part of the table
 
-A run of all rows is stored in build/bench.json. It takes less than five minutes and up to 2 GB in EARSHOT_BENCH_DIR (/tmp).
+A run of all rows is stored in build/bench.json. It takes less than ten minutes and up to 2 GB in EARSHOT_BENCH_DIR (/tmp).
 
   ./dev bench                              the table
   ./dev bench latency                      one group
