@@ -64,7 +64,13 @@ function usePages(wanted: Wanted): Loaded & { more: () => void; not_searched: bo
   /** Loads as many pages as are shown again; these stay meanwhile, and if that fails. */
   const refresh = () => {
     const number = ++request.current;
-    loadPages(wanted, [], shown.current.pages.length).then((pages) => number === request.current && setState({ key, pages, error: "", loading: false }), () => number === request.current && setState({ ...shown.current }));
+    const is_current = () => number === request.current;
+    loadPages(wanted, [], shown.current.pages.length).then(
+      (pages) => is_current() && setState({ key, pages, error: "", loading: false }),
+      (error: Error) => {
+        if (isRefusedForNow(error)) setTimeout(() => is_current() && refresh(), retry_ms);
+        else if (is_current()) setState({ ...shown.current });
+      });
   };
   useEffect(() => {
     if (!live) return;

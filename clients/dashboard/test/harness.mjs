@@ -6,7 +6,7 @@ import { axe, launch, open_pages, openTab, signIn } from "./browser.mjs";
 
 const seen_max = 2000; // characters of a page
 
-/** A test that says what its pages show when it fails. */
+/** A test whose failure contains the text of its pages. */
 export const test = (name, ...rest) => nodeTest(name, ...rest.slice(0, -1), async (t) => {
   try {
     await rest.at(-1)(t);

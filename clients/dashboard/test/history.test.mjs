@@ -163,6 +163,25 @@ withBrowser("the history", (env) => {
     assert.deepEqual(errors, []);
   });
 
+  test("after a restart of the daemon all pages are loaded again, also if it refuses at first", async () => {
+    const template = new ScriptedSession(env.daemon.root, "/home/ada/api").at(9 * day_minutes).addPrompt("Mend the lamp").finishTurn("Mended.");
+    for (let n = 0; n < 150; n++) coldCopy(template, 9);
+    await startWithIndex();
+    const { page } = await env.openPage();
+    await page.locator("#sessions .row").first().waitFor();
+    await page.keyboard.press("h");
+    await waitForCount(page, ".past", 100);
+    await page.getByRole("button", { name: "Show more" }).click();
+    await waitForCount(page, ".past", 151);
+    let refused = 0;
+    await page.route(/\/v1\/history/, (route) => (++refused <= 2 ? route.fulfill({ status: 503, body: "the index is not available at the moment: retry later" }) : route.continue()));
+    await env.daemon.stop();
+    coldCopy(template, 9);
+    await env.daemon.start();
+    await waitForCount(page, ".past", 152);
+    assert.ok(refused > 2);
+  });
+
   test("the way back from a session leads to the same pages, scrolled as before, with the same entry focused", async () => {
     const template = new ScriptedSession(env.daemon.root, "/home/ada/api").at(9 * day_minutes).addPrompt("Mend the lamp").finishTurn("Mended.");
     for (let n = 0; n < 250; n++) coldCopy(template, 9);
