@@ -13,7 +13,8 @@ export const test = (name, ...rest) => nodeTest(name, ...rest.slice(0, -1), asyn
   } catch (error) {
     for (const page of open_pages) {
       const seen = await page.evaluate(() => `${location.search} ${document.querySelector("dialog")?.innerText ?? document.body.innerText}`).catch(String);
-      error.message += `\nThe page shows: ${seen.replaceAll(/\s+/g, " ").slice(0, seen_max)}`;
+      const short = seen.replaceAll(/\s+/g, " ").replaceAll(/(.)\1{40,}/g, (run, one) => `${one}{${run.length}}`);
+      error.message += `\nThe page shows: ${short.slice(0, seen_max)}`;
     }
     throw error;
   }
