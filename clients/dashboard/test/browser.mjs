@@ -71,6 +71,23 @@ export async function signIn(page, daemon, errors = []) {
   }
 }
 
+/**
+ * Clicks an element, again if it moved while the mouse was pressed, as entries do while their list measures them: the browser sends no click then.
+ * Returns once the element, or the page that replaced its own, has received one.
+ */
+export async function click(locator) {
+  for (let is_clicked = false; !is_clicked; ) {
+    const element = await locator.elementHandle();
+    await element.evaluate((it) => it.addEventListener("click", () => (it.is_clicked = true), { capture: true, once: true }));
+    try {
+      await element.click();
+    } catch (error) {
+      if (await element.evaluate((it) => it.isConnected).catch(() => true)) throw error;
+    }
+    is_clicked = await element.evaluate((it) => it.is_clicked === true).catch(() => true);
+  }
+}
+
 /** All that are open. */
 export const open_pages = new Set();
 

@@ -1,7 +1,7 @@
 // The page's connection status, and its notifications.
 import assert from "node:assert/strict";
 import { Transcript } from "../../sdk/dist/test/harness.js";
-import { post, signIn } from "./browser.mjs";
+import { click, post, signIn } from "./browser.mjs";
 import { test, withBrowser } from "./harness.mjs";
 import { ScriptedSession, registerProcess } from "./fixtures.mjs";
 
@@ -94,7 +94,7 @@ withBrowser("connection and notifications", (env) => {
     const { page } = await env.openPage({}, undefined, (fresh) => fresh.routeWebSocket(/\/v1\/ws/, () => {})); // never answers
     await env.waitForState(page, "Connecting…");
     await page.getByRole("link", { name: "earshot" }).waitFor();
-    await page.getByRole("button", { name: "Keys" }).click();
+    await click(page.getByRole("button", { name: "Keys" }));
     await page.locator("dialog .keys").waitFor();
   });
 
@@ -152,7 +152,7 @@ withBrowser("connection and notifications", (env) => {
     await page.waitForFunction(() => window.states.some((text) => text.includes("This page fell behind and skipped some events.")));
     page_socket.send(JSON.stringify({ type: "error", id: "a", code: "limit", message: "too many subscriptions", retry: false }));
     await env.waitForState(page, "The daemon rejected the request: too many subscriptions");
-    await page.getByRole("button", { name: "Try now" }).click();
+    await click(page.getByRole("button", { name: "Try now" }));
     await env.waitForState(page, "Live.");
   });
 
@@ -178,14 +178,14 @@ withBrowser("connection and notifications", (env) => {
     await title("earshot");
 
     await page.evaluate(() => (globalThis.forbidden = true));
-    await notify.click();
+    await click(notify);
     await page.getByRole("button", { name: "Notify: blocked", pressed: false }).waitFor();
     await page.evaluate(() => {
       globalThis.forbidden = false;
       globalThis.calls.length = 0;
     });
-    await notify.click();
-    await sound.click();
+    await click(notify);
+    await click(sound);
     await page.waitForFunction(() => [...document.querySelectorAll(".toggles [aria-pressed=true]")].length === 2);
     assert.deepEqual(await calls(), ["asked"]);
     agent.setStatus("waiting", "permission prompt");
@@ -203,8 +203,8 @@ withBrowser("connection and notifications", (env) => {
     await title("(1) earshot");
     await page.waitForFunction(() => [...document.querySelectorAll(".toggles [aria-pressed=true]")].length === 2);
     assert.deepEqual(await calls(), []);
-    await sound.click();
-    await notify.click();
+    await click(sound);
+    await click(notify);
     await page.waitForFunction(() => [...document.querySelectorAll(".toggles [aria-pressed=true]")].length === 0);
   });
 });

@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { assertFitsWidth, test, violations, waitForCount, withBrowser } from "./harness.mjs";
-import { waitForIndex } from "./browser.mjs";
+import { click, waitForIndex } from "./browser.mjs";
 import { ScriptedSession } from "./fixtures.mjs";
 
 const day_minutes = 1440;
@@ -36,9 +36,9 @@ withBrowser("the history", (env) => {
     for (let n = 0; n < 120; n++) coldCopy(template, 9);
     await startWithIndex();
     const { page, errors } = await env.openPage();
-    await page.getByRole("link", { name: "History" }).click();
+    await click(page.getByRole("link", { name: "History" }));
     await waitForCount(page, ".past", 100); // a page
-    await page.getByRole("button", { name: "Show more" }).click();
+    await click(page.getByRole("button", { name: "Show more" }));
     await waitForCount(page, ".past", 124);
     assert.equal(await page.getByRole("button", { name: "Show more" }).count(), 0);
     assert.equal(await page.locator(".history section").count(), 4);
@@ -56,7 +56,7 @@ withBrowser("the history", (env) => {
     await page.reload();
     await waitForCount(page, ".past", 1);
     assert.equal(await page.locator(".past .facts").evaluate((facts) => getComputedStyle(facts).marginTop), "0px"); // not those of a session's page
-    await page.getByRole("button", { name: "All days and projects" }).click();
+    await click(page.getByRole("button", { name: "All days and projects" }));
     await waitForCount(page, ".past", 100);
     assert.deepEqual(await violations(page), []);
     await page.setViewportSize({ width: 360, height: 700 });
@@ -106,11 +106,11 @@ withBrowser("the history", (env) => {
     await page.goBack(); // one entry of the browser's history
     await waitForCount(page, ".found", 2);
     assert.doesNotMatch(page.url(), /session=/);
-    await page.locator(`.found a[href*="${cold}"]`).click();
+    await click(page.locator(`.found a[href*="${cold}"]`));
     await place.waitFor();
     await page.goBack();
     await waitForCount(page, ".found", 2);
-    await page.locator(`.found a[href*="${cold}"]`).click();
+    await click(page.locator(`.found a[href*="${cold}"]`));
     await place.waitFor();
     await page.keyboard.press("Escape");
     await waitForCount(page, ".found", 2);
@@ -154,7 +154,7 @@ withBrowser("the history", (env) => {
     });
     await page.keyboard.press("h");
     await waitForCount(page, ".past", 100);
-    await page.getByRole("button", { name: "Show more" }).click();
+    await click(page.getByRole("button", { name: "Show more" }));
     await waitForCount(page, ".past", 151);
     await page.getByRole("status").getByText("being built").waitFor();
     building = false;
@@ -171,7 +171,7 @@ withBrowser("the history", (env) => {
     await page.locator("#sessions .row").first().waitFor();
     await page.keyboard.press("h");
     await waitForCount(page, ".past", 100);
-    await page.getByRole("button", { name: "Show more" }).click();
+    await click(page.getByRole("button", { name: "Show more" }));
     await waitForCount(page, ".past", 151);
     let refused = 0;
     await page.route(/\/v1\/history/, (route) => (++refused <= 2 ? route.fulfill({ status: 503, body: "the index is not available at the moment: retry later" }) : route.continue()));
@@ -214,14 +214,14 @@ withBrowser("the history", (env) => {
       await page.waitForFunction((wanted) => document.activeElement?.dataset.item === wanted, id);
       assert.equal(requests, made);
     };
-    await page.getByRole("button", { name: "Show more" }).click();
+    await click(page.getByRole("button", { name: "Show more" }));
     await waitForCount(page, ".past", 200);
     await leaveAndReturn(200, 170, () => page.goBack());
     await leaveAndReturn(200, 120, () => page.keyboard.press("Escape"));
-    await leaveAndReturn(200, 150, () => page.getByRole("link", { name: "← History" }).click());
+    await leaveAndReturn(200, 150, () => click(page.getByRole("link", { name: "← History" })));
     await search(page).fill("lamp");
     await waitForCount(page, ".found", 50);
-    await page.getByRole("button", { name: "Show more" }).click();
+    await click(page.getByRole("button", { name: "Show more" }));
     await waitForCount(page, ".found", 100);
     await leaveAndReturn(100, 80, () => page.goBack());
     await page.keyboard.press("h");
@@ -290,7 +290,7 @@ withBrowser("the history", (env) => {
     await page.keyboard.press("h");
     await page.locator(".past").waitFor();
     assert.equal(await page.locator(".past .host").count(), 0); // not a team
-    await page.locator(".past .title").click(); // its part of the page is loaded now
+    await click(page.locator(".past .title")); // its part of the page is loaded now
     await page.locator(".session .head").waitFor();
     await page.goBack();
     await page.locator(".past").waitFor();
@@ -302,7 +302,7 @@ withBrowser("the history", (env) => {
     assert.equal(await page.locator(".past").count(), 0);
     await search(page).fill("");
     await waitForCount(page, ".past", 1);
-    await page.locator(".past .title").click();
+    await click(page.locator(".past .title"));
     await page.locator("main[data-stale] > .session").waitFor();
     await page.locator(".stale-note").waitFor();
   });

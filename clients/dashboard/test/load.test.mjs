@@ -1,7 +1,7 @@
 // The page under load: what is rendered and kept is bounded. Times are never asserted: they are reported, as rows of `./dev bench page`.
 import assert from "node:assert/strict";
 import { gzipSync } from "node:zlib";
-import { openTab } from "./browser.mjs";
+import { click, openTab } from "./browser.mjs";
 import { test, waitForCount, withBrowser } from "./harness.mjs";
 import { ScriptedSession } from "./fixtures.mjs";
 
@@ -203,7 +203,7 @@ withBrowser("load", (env) => {
     const one = new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Never stop");
     await env.daemon.start();
     const { page } = await env.openPage();
-    await page.locator("#sessions .row").click();
+    await click(page.locator("#sessions .row"));
     await page.locator(".entry").first().waitFor();
     const heaps = [await heap(page)];
     const parts = 8;

@@ -1,5 +1,6 @@
 // Context, cost, times and limits, which the daemon states in session frames. The frames are changed on their way to the page, so that the numbers are known.
 import assert from "node:assert/strict";
+import { click } from "./browser.mjs";
 import { assertFitsWidth, editFrames, test, violations, waitForCount, withBrowser } from "./harness.mjs";
 import { ScriptedSession, piSession } from "./fixtures.mjs";
 
@@ -56,7 +57,7 @@ withBrowser("numbers", (env) => {
     assert.match(await cell("A small one", "cost").getAttribute("title"), /^\$0\.0040, partly recorded, partly estimated/);
     assert.equal(await cell("An unknown one", "cost").innerText(), "");
 
-    for (const title of ["A full one", "A recorded one", "An unknown one"]) await row(page, title).getByRole("button", { name: "Details" }).click();
+    for (const title of ["A full one", "A recorded one", "An unknown one"]) await click(row(page, title).getByRole("button", { name: "Details" }));
     assert.equal(await row(page, "A full one").locator(".details dl div", { hasText: "Context" }).locator("dd").innerText(), "160k of 200k");
     assert.equal(await cell("A full one", "times").innerText(), "12m waited");
     assert.equal(await cell("A full one", "times").getAttribute("title"), "waited for you 12m, worked 40m, idle 1h");
@@ -78,7 +79,7 @@ withBrowser("numbers", (env) => {
     const status = { state: "waiting", reason: "permission", source: "registry", since: ago(2) };
     const limits = [{ time: ago(1), limit: "claude", windows: [window_("five_hour", 42.5, 300, 95)] }];
     const { page, errors } = await openWith(new Map([[one.session, { status, limits, usage: { context: 171_300, context_window: 200_000, cost_usd: 4.7312, cost_source: "mixed" }, times: times(12, 40, 62, 3, 10) }]]));
-    await page.locator(".card .title").click();
+    await click(page.locator(".card .title"));
     const gauge = (kind) => page.locator(`.gauges [data-kind=${kind}]`);
     await gauge("context").waitFor();
     assert.match(await gauge("context").innerText(), /^Context\s+85%\s+171k of 200k tokens$/);
@@ -103,7 +104,7 @@ withBrowser("numbers", (env) => {
     const one = session("Fix the lamp");
     const numbers = new Map([[one.session, { usage: { cost_usd: 1, cost_source: "estimated" } }]]);
     const { page } = await openWith(numbers);
-    await row(page, "Fix the lamp").click();
+    await click(row(page, "Fix the lamp"));
     await page.locator(".gauges", { hasText: "~$1.00" }).waitFor();
     numbers.set(one.session, { usage: { cost_usd: 2, cost_source: "estimated" } });
     one.append(one.reply("One more message.", null)); // no event states an estimate
@@ -115,7 +116,7 @@ withBrowser("numbers", (env) => {
     const one = session("Fix the lamp", 10, () => start_ms);
     await env.daemon.start();
     const { page } = await env.openPage({}, undefined, (fresh) => editFrames(fresh, (frame) => (frame.type === "turn.finished" ? { ...frame, waited_ms: 552_000 } : frame)));
-    await row(page, "Fix the lamp").click();
+    await click(row(page, "Fix the lamp"));
     await page.locator(".entry.begin", { hasText: "Turn 1" }).waitFor();
     assert.equal(await page.locator(".entry.begin .waited").count(), 0);
     one.at(0).finishTurn("The lamp is lit.");
@@ -145,7 +146,7 @@ withBrowser("numbers", (env) => {
     await page.locator(".top .limits li", { hasText: `5% of ${script}` }).waitFor(); // untrusted text
     assert.equal(await page.locator("img").count(), 0);
     assert.equal(await page.title(), "earshot");
-    await row(page, "An older statement").click();
+    await click(row(page, "An older statement"));
     await page.locator(".gauges .limits", { hasText: "42% of 5h" }).waitFor(); // the account's, not the session's own
     await waitForCount(page, ".gauges .limits li", 1);
     assert.deepEqual(await violations(page), []);
@@ -192,7 +193,7 @@ withBrowser("numbers", (env) => {
     };
     await row(page, "Upgrade the staging").waitFor();
     await fit("the overview");
-    await row(page, "Upgrade the staging").locator(".title").click();
+    await click(row(page, "Upgrade the staging").locator(".title"));
     await page.locator(".gauges [data-kind=limits]").waitFor();
     await fit("the session page");
   });

@@ -1,6 +1,7 @@
 // Cards of waiting sessions and their actions, snoozed ones, figures, and what the page says about itself: icon, live region, stale content.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { click } from "./browser.mjs";
 import { assertFitsWidth, editFrames, test, violations, waitForCount, withBrowser } from "./harness.mjs";
 import { Rollout, ScriptedSession, registerProcess } from "./fixtures.mjs";
 import { color_schemes, screens } from "./screenshots.mjs";
@@ -52,7 +53,7 @@ withBrowser("waiting sessions", (env) => {
     const long = card(page, "A command");
     assert.match(await long.locator(".command").innerText(), /^for f in \$\(seq 1 90\)/);
     assert.equal(await long.locator(".purpose").innerText(), "Write a log");
-    await long.getByRole("button", { name: "Show all of it" }).click(); // the frame has the first 512 bytes
+    await click(long.getByRole("button", { name: "Show all of it" })); // the frame has the first 512 bytes
     await long.locator(".command", { hasText: "the end" }).waitFor();
     assert.equal(await long.locator(".command").innerText(), command);
     await long.locator(".link").waitFor({ state: "detached" });
@@ -61,7 +62,7 @@ withBrowser("waiting sessions", (env) => {
     const several = card(page, "Several changes");
     assert.deepEqual((await linesOf("Several changes")).slice(0, 4), ["− a();", "+ b();", "− c();", "+ d(0);"]);
     await several.getByText("3 more lines").waitFor();
-    await several.getByRole("button", { name: "Show all of it" }).click();
+    await click(several.getByRole("button", { name: "Show all of it" }));
     await page.waitForFunction(() => [...document.querySelectorAll(".change")].some((change) => change.querySelectorAll("ins").length === 10));
     assert.equal(await several.locator(".link").count(), 0);
     assert.deepEqual(await linesOf("A patch"), ["  *** Update File: b.cpp", "  @@", "  e();", "− f();", "+ g();"]);
@@ -76,7 +77,7 @@ withBrowser("waiting sessions", (env) => {
     assert.deepEqual(await questions.locator(".question li").allInnerTexts(), ["Office official", "A CSV"]);
     assert.match(await questions.locator(".status").innerText(), /^question$/i);
     assert.match(await card(page, "A plan").locator(".plan").innerText(), /^# Move the horn\n+1\. step 1\n2\. step 2\n[^]*12\. step 12\n+\d+ more lines$/);
-    await card(page, "A plan").getByRole("button", { name: "Show all of it" }).click();
+    await click(card(page, "A plan").getByRole("button", { name: "Show all of it" }));
     await card(page, "A plan").getByText(/more lines?$/).waitFor({ state: "detached" });
     assert.deepEqual(await violations(page), []);
     assert.deepEqual(errors, []);
@@ -91,11 +92,11 @@ withBrowser("waiting sessions", (env) => {
     const { page, errors } = await env.openPage({}, undefined, (fresh) => fresh.addInitScript(recordCopies));
     await waitForCount(page, ".card", 2);
     const claude = card(page, "Fix the lamp");
-    await claude.getByRole("button", { name: "Copy resume command" }).click();
+    await click(claude.getByRole("button", { name: "Copy resume command" }));
     await claude.getByRole("button", { name: "Copied" }).waitFor();
     const session = new URL(await claude.locator(".title").evaluate((link) => link.href)).searchParams.get("session");
     assert.deepEqual(await copies(page), [`cd '/home/ada/it'\\''s here' && claude --resume ${session}`]);
-    await claude.getByRole("button", { name: "Copy path" }).click();
+    await click(claude.getByRole("button", { name: "Copy path" }));
     await card(page, "Add a tide table").locator(".title").focus();
     await page.keyboard.press("c");
     await page.keyboard.press("p");
@@ -149,8 +150,8 @@ withBrowser("waiting sessions", (env) => {
     const icon = (wanted) => page.waitForFunction((href) => document.querySelector("link[rel=icon]").getAttribute("href") === href, wanted);
     await title("(2) earshot");
     await icon("/icon.svg?count=2");
-    await card(page, "Fix the lamp").getByRole("button", { name: "Snooze" }).click();
-    await page.getByRole("button", { name: "1 hour" }).click();
+    await click(card(page, "Fix the lamp").getByRole("button", { name: "Snooze" }));
+    await click(page.getByRole("button", { name: "1 hour" }));
     await waitForCount(page, ".card", 1);
     await title("(1) earshot");
     await icon("/icon.svg?count=1");
@@ -159,7 +160,7 @@ withBrowser("waiting sessions", (env) => {
     await page.getByText("No session matches the filters.").waitFor();
     await page.getByRole("searchbox").fill("");
     await waitForCount(page, ".card", 1);
-    await page.getByRole("button", { name: "1 snoozed", exact: true }).click();
+    await click(page.getByRole("button", { name: "1 snoozed", exact: true }));
     await page.locator(".snoozed li", { hasText: "Fix the lamp" }).getByText(/^for (59m|1h)$/).waitFor();
 
     await page.reload();
@@ -187,11 +188,11 @@ withBrowser("waiting sessions", (env) => {
     lamp.agent.setStatus("waiting", "permission prompt");
     await waitForCount(page, ".card", 2);
 
-    await card(page, "Fix the horn").getByRole("button", { name: "Snooze" }).click();
-    await page.getByRole("button", { name: "10 min" }).click();
+    await click(card(page, "Fix the horn").getByRole("button", { name: "Snooze" }));
+    await click(page.getByRole("button", { name: "10 min" }));
     await waitForCount(page, ".card", 1);
-    await page.getByRole("button", { name: "1 snoozed", exact: true }).click();
-    await page.getByRole("button", { name: "Show now" }).click();
+    await click(page.getByRole("button", { name: "1 snoozed", exact: true }));
+    await click(page.getByRole("button", { name: "Show now" }));
     await waitForCount(page, ".card", 2);
     assert.equal(await page.evaluate(() => JSON.parse(localStorage.getItem("earshot snoozed")).length), 1); // of the lamp's earlier wait, until it is pruned
     assert.deepEqual(errors, []);
@@ -234,7 +235,7 @@ withBrowser("waiting sessions", (env) => {
     waitFor("Fix the lamp", "Bash", { command: "make" });
     await announced("Fix the lamp needs you");
     assert.equal(await tones(), 0);
-    await sound.click();
+    await click(sound);
     await page.locator("button[aria-pressed=true]", { hasText: "Sound" }).waitFor();
     waitFor("Fix the horn", "Bash", { command: "make" });
     await announced("Fix the horn needs you");
@@ -243,7 +244,7 @@ withBrowser("waiting sessions", (env) => {
     await waitForCount(page, ".card", 2);
     assert.equal(await sound.getAttribute("aria-pressed"), "true");
     assert.equal(await tones(), 0); // the waits of the first snapshot are not new
-    await sound.click();
+    await click(sound);
     waitFor("Fix the radio", "Bash", { command: "make" });
     await announced("Fix the radio needs you");
     assert.equal(await tones(), 0);
@@ -394,7 +395,7 @@ withBrowser("waiting sessions", (env) => {
     await page.locator(".command", { hasText: "echo safe‹U+202E›gpj.exe ␛[31mred WWW" }).waitFor();
     assert.equal(await page.locator(".card :is(img, svg, script, iframe)").count(), 0);
     assert.deepEqual(await page.locator(".card a").evaluateAll((all) => [...new Set(all.map((link) => new URL(link.href).protocol))]), ["http:"]);
-    await card(page, "Title").getByRole("button", { name: "Show all of it" }).click();
+    await click(card(page, "Title").getByRole("button", { name: "Show all of it" }));
     await waitForCount(page, ".card .command", 1);
     for (const width of [1440, 390]) {
       await page.setViewportSize({ width, height: 844 });
@@ -415,11 +416,11 @@ withBrowser("waiting sessions", (env) => {
       await env.daemon.start();
       const { page } = await env.openPage(size);
       await waitForCount(page, ".card", 4);
-      await card(page, "Questions").getByRole("button", { name: "Snooze" }).click();
-      await page.getByRole("button", { name: "10 min" }).click();
-      await page.getByRole("button", { name: "1 snoozed", exact: true }).click();
-      await card(page, "A command").getByRole("button", { name: "Snooze" }).click();
-      await page.getByRole("button", { name: "Details" }).click();
+      await click(card(page, "Questions").getByRole("button", { name: "Snooze" }));
+      await click(page.getByRole("button", { name: "10 min" }));
+      await click(page.getByRole("button", { name: "1 snoozed", exact: true }));
+      await click(card(page, "A command").getByRole("button", { name: "Snooze" }));
+      await click(page.getByRole("button", { name: "Details" }));
       await page.locator(".details").waitFor();
       for (const colorScheme of color_schemes) {
         await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });

@@ -1,6 +1,7 @@
 // The dashboard in a real browser with a real daemon: content, filters, navigation.
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
+import { click } from "./browser.mjs";
 import { test, waitForCount, withBrowser } from "./harness.mjs";
 import { ScriptedSession, exampleSessions, registerProcess, waitForExamples } from "./fixtures.mjs";
 
@@ -41,9 +42,9 @@ withBrowser("the page", (env) => {
     await page.locator(".entry", { hasText: "The lamp is lit." }).waitFor();
     assert.match(page.url(), new RegExp(`session=${one.session}`));
     const tool = page.locator("details.call", { hasText: "make lamp" });
-    await tool.locator("summary").click();
+    await click(tool.locator("summary"));
     await tool.getByText("The beginning of 8.8 KiB").waitFor();
-    await tool.getByRole("button", { name: "raw result" }).click();
+    await click(tool.getByRole("button", { name: "raw result" }));
     await page.locator("dialog .record", { hasText: "x".repeat(9000) }).waitFor();
     await page.keyboard.press("Escape");
     await page.locator("dialog").waitFor({ state: "detached" });
@@ -111,7 +112,7 @@ withBrowser("the page", (env) => {
     const heights = await row.locator(".spark .line").evaluate((line) => line.getAttribute("d").slice(1).split("L").map((point) => -Number(point.split(",")[1])));
     const top = heights.indexOf(Math.max(...heights));
     assert.ok(heights[0] < heights[top] && heights[top + 1] < heights[top] && top > 2, heights.join(" "));
-    await row.getByRole("button", { name: "Details" }).click(); // does not open the session
+    await click(row.getByRole("button", { name: "Details" })); // does not open the session
     await waitForCount(page, ".details", 0);
     assert.equal(new URL(page.url()).search, "");
   });
@@ -121,12 +122,12 @@ withBrowser("the page", (env) => {
     await env.daemon.start();
     const { page } = await env.openPage();
     await waitForExamples(page);
-    await page.locator(".quiet-line").click();
+    await click(page.locator(".quiet-line"));
     await waitForCount(page, "#sessions .row", 11);
     assert.match(page.url(), /\?quiet=1$/);
     await page.reload();
     await waitForCount(page, "#sessions .row", 11);
-    await page.getByRole("button", { name: "4 ended or quiet", expanded: true }).click();
+    await click(page.getByRole("button", { name: "4 ended or quiet", expanded: true }));
     await waitForCount(page, "#sessions .row", 7);
     assert.equal(new URL(page.url()).search, "");
 
@@ -139,15 +140,15 @@ withBrowser("the page", (env) => {
     await page.keyboard.press("/");
     await page.keyboard.press("Escape");
     await waitForCount(page, "#sessions .row", 7);
-    await page.getByRole("button", { name: "2 need you" }).click();
+    await click(page.getByRole("button", { name: "2 need you" }));
     await waitForCount(page, "#sessions .row", 2);
     assert.match(page.url(), /state=waiting/);
     await page.goBack();
     await waitForCount(page, "#sessions .row", 7);
-    await page.locator(".group a", { hasText: "infra" }).click();
+    await click(page.locator(".group a", { hasText: "infra" }));
     await waitForCount(page, "#sessions .row", 1);
     assert.equal(new URL(page.url()).searchParams.get("project"), "/home/ada/infra");
-    await page.getByRole("button", { name: "/home/ada/infra ✕" }).click();
+    await click(page.getByRole("button", { name: "/home/ada/infra ✕" }));
     await waitForCount(page, "#sessions .row", 7);
 
     const titles = () => page.locator("#rows .title").allTextContents();
@@ -178,7 +179,7 @@ withBrowser("the page", (env) => {
     await page.keyboard.press("/");
     await page.keyboard.type("matches nothing");
     await page.getByText("No session matches the filters.").waitFor();
-    await page.getByRole("button", { name: "Show all 11" }).click();
+    await click(page.getByRole("button", { name: "Show all 11" }));
     await waitForCount(page, "#sessions .row", 7);
   });
 
@@ -244,7 +245,7 @@ withBrowser("the page", (env) => {
     const sessions = env.use(exampleSessions(env.daemon.root));
     await env.daemon.start();
     const { page, errors } = await env.openPage();
-    await page.locator("#sessions .card .title", { hasText: "Good. Now make" }).click();
+    await click(page.locator("#sessions .card .title", { hasText: "Good. Now make" }));
     await page.locator(".entry", { hasText: "Three timers" }).first().waitFor();
     const timeline = page.getByRole("img", { name: whole_timeline });
     await timeline.waitFor();
@@ -273,7 +274,7 @@ withBrowser("the page", (env) => {
     assert.deepEqual(await page.locator(".todo li").allTextContents(), ["completed: Find where the interval is set", "completed: Fix the override", "in_progress: Test with a fake clock", "pending: Notify the keepers"]);
     assert.match(await page.locator(".files li").first().textContent(), /^test\/beacon_test\.cpp\+1 −1$/);
     assert.match(await page.getByRole("img", { name: "Tokens in the context" }).getAttribute("aria-label"), /^Tokens in the context over time: 41\.3k tokens now, 148k at most, of 200k; 1 compaction$/);
-    await page.getByRole("button", { name: "Subagents" }).click();
+    await click(page.getByRole("button", { name: "Subagents" }));
     await waitForCount(page, ".entry[data-agent]", 0);
     await page.locator("details.call", { hasText: "make soak" }).locator(".duration.running").waitFor();
     sessions.long.append(sessions.long.reply("The next step.", null));
@@ -286,7 +287,7 @@ withBrowser("the page", (env) => {
     one.runTool("Bash", { command: "make old" }, 1).finishTurn("old answer");
     await env.daemon.start();
     const { page, errors } = await env.openPage();
-    await page.locator("#sessions .row").click();
+    await click(page.locator("#sessions .row"));
     await page.locator(".entry", { hasText: "old answer" }).waitFor();
     await page.keyboard.press("/");
     await page.keyboard.type("make");

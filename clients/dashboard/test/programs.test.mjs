@@ -1,5 +1,6 @@
 // Sessions of several agent programs: marks, filter, context, limits, plans, subagents.
 import assert from "node:assert/strict";
+import { click } from "./browser.mjs";
 import { assertFitsWidth, test, violations, waitForCount, withBrowser } from "./harness.mjs";
 import { Rollout, ScriptedSession, otherPrograms } from "./fixtures.mjs";
 
@@ -33,7 +34,7 @@ withBrowser("agent programs", (env) => {
     assert.deepEqual(await page.locator(".chip.small").allInnerTexts(), ["done 1"]);
     await waitForCount(page, ".top .limits li", 0);  // those of Pi's account are not known
     await page.locator("#search").fill("codex");
-    await page.getByRole("button", { name: "Show all 3" }).click();
+    await click(page.getByRole("button", { name: "Show all 3" }));
     await waitForCount(page, "#sessions .row", 3);
     await page.locator("#search").fill("codex cli");
     await waitForCount(page, "#sessions .row", 1);
@@ -45,7 +46,7 @@ withBrowser("agent programs", (env) => {
     const { codex, subagent, args } = otherPrograms(env.daemon.home);
     await env.daemon.start(...args);
     const { page, errors } = await env.openPage();
-    await page.locator(".row .title", { hasText: "Do it." }).click();
+    await click(page.locator(".row .title", { hasText: "Do it." }));
     await page.locator(".head h2 .program", { hasText: "Codex" }).waitFor();
     const facts = page.locator(".facts");
     for (const fact of ["Codex CLI", "on-request", "workspace-write"]) await facts.locator("span", { hasText: fact }).first().waitFor();

@@ -6,7 +6,7 @@ import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { TestDaemon } from "../../sdk/dist/test/harness.js";
-import { launch, openTab, signIn } from "./browser.mjs";
+import { click, launch, openTab, signIn } from "./browser.mjs";
 import { exampleSessions, pictureSessions, waitForExamples, writeModels } from "./fixtures.mjs";
 import { richSession } from "./session_fixture.mjs";
 
@@ -24,18 +24,18 @@ export async function visitViews(browser, daemon, sessions, options, capture) {
     await waitForExamples(page);
     await capture("overview", page);
     await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight)); // on a phone the rows are below the cards
-    await page.locator("#rows .row", { hasText: "Upgrade the staging" }).getByRole("button", { name: "Details" }).click();
+    await click(page.locator("#rows .row", { hasText: "Upgrade the staging" }).getByRole("button", { name: "Details" }));
     await page.waitForFunction(() => document.querySelector(".spark .line")?.getAttribute("d").split("L").length > 4); // context history
-    await page.locator(".quiet-line").click();
+    await click(page.locator(".quiet-line"));
     await capture("details", page);
     await page.goto(`http://127.0.0.1:${daemon.port}/?session=${sessions.long.session}&host=testhost`);
     await page.locator(".entry", { hasText: "Three timers" }).first().waitFor();
     await page.locator(".chart svg .line").waitFor();
     await capture("session", page);
-    await page.locator("details.call", { hasText: "make test" }).first().locator("summary").click();
+    await click(page.locator("details.call", { hasText: "make test" }).first().locator("summary"));
     await page.locator("details.call[open]", { hasText: "make test" }).first().scrollIntoViewIfNeeded();
     await capture("unfolded", page);
-    await page.getByRole("button", { name: "raw result" }).first().click();
+    await click(page.getByRole("button", { name: "raw result" }).first());
     await page.locator("dialog .record").waitFor();
     await capture("record", page);
     await page.keyboard.press("Escape");
@@ -69,7 +69,7 @@ export async function visitSession(browser, options, capture) {
       await capture(name, page);
     }
     const failed = page.locator("details.call[data-outcome=error]");
-    await failed.locator("summary").click();
+    await click(failed.locator("summary"));
     await failed.locator(".terminal").waitFor();
     await failed.evaluate((element) => scrollBy(0, element.getBoundingClientRect().top - 90));
     await capture("terminal", page);

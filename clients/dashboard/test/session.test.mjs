@@ -1,6 +1,7 @@
 // The session page: Markdown, code, diffs, terminals, pictures, whole texts, timeline, charts, files, copying, printing, saving, places.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { click } from "./browser.mjs";
 import { assertFitsWidth, test, violations, waitForCount, withBrowser } from "./harness.mjs";
 import { ScriptedSession, writeModels } from "./fixtures.mjs";
 import { richSession } from "./session_fixture.mjs";
@@ -21,14 +22,9 @@ async function eventsOf(daemon, call, last_type) {
   return found;
 }
 
-/** Unfolds a call. The click is repeated if it was lost: entries move while the list measures them. */
 async function unfold(call) {
-  const content = call.locator(".folded").first();
-  for (let tries = 1; ; tries++) {
-    if (!(await call.evaluate((details) => details.open))) await call.locator("summary").first().click();
-    if (await content.waitFor({ timeout: 5_000 }).then(() => true, () => false)) return;
-    assert.ok(tries < 20, "the call does not unfold");
-  }
+  if (!(await call.evaluate((details) => details.open))) await click(call.locator("summary").first());
+  await call.locator(".folded").first().waitFor();
 }
 
 withBrowser("the session page", (env) => {
@@ -108,7 +104,7 @@ withBrowser("the session page", (env) => {
     });
     assert.equal(await page.locator("img").count(), 0);
     await page.locator("figcaption", { hasText: "420 × 160" }).waitFor();
-    await page.locator(".picture-button").click();
+    await click(page.locator(".picture-button"));
     await page.locator("dialog canvas.picture").waitFor();
     await page.keyboard.press("Escape");
     await waitForCount(page, "dialog", 0);
@@ -123,15 +119,15 @@ withBrowser("the session page", (env) => {
     const { page, errors } = await open(one);
     const call = page.locator("details.call", { hasText: "cat log" });
     await unfold(call);
-    await call.getByRole("button", { name: "Show all" }).click();
+    await click(call.getByRole("button", { name: "Show all" }));
     await call.locator(".screen", { hasText: "line 899 of the log" }).waitFor();
-    await call.getByRole("button", { name: /earlier lines$/ }).click();
+    await click(call.getByRole("button", { name: /earlier lines$/ }));
     await call.locator(".screen", { hasText: "line 0 of the log" }).waitFor();
-    await page.locator(".entry[data-role=assistant]").getByRole("button", { name: "Show all" }).click();
+    await click(page.locator(".entry[data-role=assistant]").getByRole("button", { name: "Show all" }));
     await page.locator(".markdown strong", { hasText: "The end." }).waitFor();
     const edit = page.locator("details.call", { hasText: "a.txt" });
     await edit.locator(".counts").first().waitFor();
-    await edit.getByRole("button", { name: "Show all" }).click();
+    await click(edit.getByRole("button", { name: "Show all" }));
     await edit.locator(".line[data-kind=added]", { hasText: "the very end" }).waitFor();
     assert.deepEqual(await edit.locator(".line[data-kind]").evaluateAll((lines) => lines.map((line) => line.dataset.kind).sort()), ["added", "added", "removed"]);
     assert.deepEqual(errors, []);
@@ -169,7 +165,7 @@ withBrowser("the session page", (env) => {
     await page.mouse.wheel(0, -400);
     await page.waitForFunction(() => document.querySelector(".cursor[data-zoomed]"));
     assert.equal(await page.evaluate(() => scrollY), 0);
-    await fit.click();
+    await click(fit);
     await page.waitForFunction(() => !document.querySelector(".cursor[data-zoomed]"));
     await page.keyboard.press("Tab");
     await slider.focus();
@@ -233,10 +229,10 @@ withBrowser("the session page", (env) => {
     assert.match(await file("horn.cpp").innerText(), /\+2\s−1/);
     assert.match(await file("fake_clock.hpp").innerText(), /\+12\s−0/);
     assert.match(await file("src/clock.hpp").innerText(), /1 read/);
-    await file("beacon_test.cpp").locator("button").click();
+    await click(file("beacon_test.cpp").locator("button"));
     await page.locator(".entry[data-at] details.call", { hasText: "test/beacon_test.cpp" }).waitFor();
     await page.waitForFunction(() => document.querySelector(".entry[data-at]").getBoundingClientRect().top > 0);
-    await page.locator(".turn-cost .hit").nth(1).click();
+    await click(page.locator(".turn-cost .hit").nth(1));
     await page.locator(".entry.begin[data-at]", { hasText: "Good. Now the docs" }).waitFor();
     assert.deepEqual(errors, []);
   });
@@ -246,7 +242,7 @@ withBrowser("the session page", (env) => {
     const { page, errors } = await open(one);
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     const copied = async (button) => {
-      await button.click();
+      await click(button);
       await button.and(page.locator("[data-result=Copied]")).or(page.locator(".copy[data-result=Copied]")).first().waitFor();
       return page.evaluate(() => navigator.clipboard.readText());
     };
@@ -291,7 +287,7 @@ withBrowser("the session page", (env) => {
     // A place that does not exist is said to be missing; its record may still be read.
     await page.goto(`http://127.0.0.1:${env.daemon.port}/?session=${one.session}&host=testhost&at=${encodeURIComponent(`${wanted[0].stream}@9.9.0000000000000000`)}`);
     await page.locator(".place-missing").waitFor();
-    await page.getByRole("button", { name: "Dismiss" }).click();
+    await click(page.getByRole("button", { name: "Dismiss" }));
     await waitForCount(page, ".place-missing", 0);
     assert.doesNotMatch(page.url(), /at=/);
     assert.deepEqual(errors, []);
@@ -363,7 +359,7 @@ withBrowser("the session page", (env) => {
     const { page, errors } = await open(one);
     await page.locator("canvas.picture").waitFor();
     await page.locator(".code [data-scope]").first().waitFor();
-    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save HTML" }).click()]);
+    const [download] = await Promise.all([page.waitForEvent("download"), click(page.getByRole("button", { name: "Save HTML" }))]);
     assert.equal(download.suggestedFilename(), `earshot-${one.session}.html`);
     const path = await download.path();
     const html = readFileSync(path, "utf8");
@@ -442,7 +438,7 @@ withBrowser("the session page", (env) => {
     assert.equal((await first.locator(".screen").textContent()).trim(), "click me cleared red end");
     assert.equal(await first.locator(".terminal a").count(), 0);
     await unfold(second);
-    await second.getByRole("button", { name: "Show all" }).click();
+    await click(second.getByRole("button", { name: "Show all" }));
     await page.waitForFunction(() => document.querySelectorAll("details.call .screen")[1]?.textContent.length >= 300_000);
     await assertFitsWidth(page, "a megabyte of output");
     await page.keyboard.press("/");

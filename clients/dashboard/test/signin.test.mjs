@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { TestDaemon, until } from "../../sdk/dist/test/harness.js";
-import { browsersOf, launch, launchProfile, openTab, post, signIn, signInUrl } from "./browser.mjs";
+import { browsersOf, click, launch, launchProfile, openTab, post, signIn, signInUrl } from "./browser.mjs";
 import { ScriptedSession } from "./fixtures.mjs";
 import { test, withBrowser } from "./harness.mjs";
 import { recordingServer, send, tryHello } from "./raw_socket.mjs";
@@ -16,7 +16,7 @@ const codeOf = async (daemon) => (await signInUrl(daemon)).split("code=")[1];
 
 async function paste(page, text) {
   await page.getByRole("textbox", { name: "Link or code" }).fill(text);
-  await page.getByRole("button", { name: "Sign in" }).click();
+  await click(page.getByRole("button", { name: "Sign in" }));
 }
 
 /** Records the hellos that the page sends. */
@@ -79,8 +79,8 @@ withBrowser("signing in", (env) => {
     await env.waitForState(tab, "Live.");
     await env.waitForState(page, "Live.");
     assert.equal((await browsersOf(env.daemon)).length, 1);
-    await tab.getByRole("button", { name: "Keys" }).click();
-    await tab.getByRole("button", { name: "Forget this browser" }).click();
+    await click(tab.getByRole("button", { name: "Keys" }));
+    await click(tab.getByRole("button", { name: "Forget this browser" }));
     for (const each of [tab, page]) await env.waitForState(each, "Not signed in.");
     assert.deepEqual(await browsersOf(env.daemon), []);
     await page.reload();
@@ -305,7 +305,7 @@ withBrowser("signing in", (env) => {
     env.cleanups.push(rogue.close);
     await env.waitForState(page, "What answers here did not prove that it is your daemon."); // with the daemon's own, older, answer
     challenge = JSON.stringify({ ...JSON.parse(genuine.body), proof: undefined });
-    await page.getByRole("button", { name: "Try now" }).click();
+    await click(page.getByRole("button", { name: "Try now" }));
     await env.waitForState(page, "This browser was signed out.");
     const seen = await page.evaluate(async () => {
       const { pathname } = location;

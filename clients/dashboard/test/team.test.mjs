@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { waitForIndex } from "./browser.mjs";
+import { click, waitForIndex } from "./browser.mjs";
 import { assertFitsWidth, test, violations, waitForCount, withBrowser } from "./harness.mjs";
 import { ScriptedSession, registerProcess } from "./fixtures.mjs";
 import { color_schemes, screens } from "./screenshots.mjs";
@@ -71,10 +71,10 @@ withBrowser("a team", (env) => {
     await page.reload();
     await waitForCount(page, "#sessions .row", 1);
     assert.equal(await select.inputValue(), "ada");
-    await page.locator("#sessions .row .title", { hasText: "Fix the lamp" }).click();
+    await click(page.locator("#sessions .row .title", { hasText: "Fix the lamp" }));
     await page.locator(".facts", { hasText: "ada" }).waitFor();
     await page.locator(".entry", { hasText: "Fix the lamp" }).waitFor();
-    await page.getByText("← All sessions").click();
+    await click(page.getByText("← All sessions"));
     await waitForCount(page, "#sessions .row", 1);
     await select.selectOption("");
     await waitForCount(page, "#sessions .row", 3);
@@ -84,16 +84,16 @@ withBrowser("a team", (env) => {
     assert.equal(await select.inputValue(), "ada");
     await page.goForward();
     await page.getByLabel("Group").selectOption("host");
-    await page.locator(".group .host", { hasText: "grace" }).click();
+    await click(page.locator(".group .host", { hasText: "grace" }));
     await waitForCount(page, "#sessions .row", 1);
     assert.equal(await select.inputValue(), "grace");
-    await page.locator(".group .host", { hasText: "grace" }).click();
+    await click(page.locator(".group .host", { hasText: "grace" }));
     await waitForCount(page, "#sessions .row", 3);
 
     await page.goto(`http://127.0.0.1:${team.hub.port}/?on=former`); // a host without sessions
     await page.getByText("No session matches the filters.").waitFor();
     assert.equal(await select.inputValue(), "former");
-    await page.getByRole("button", { name: "Show all 3" }).click();
+    await click(page.getByRole("button", { name: "Show all 3" }));
     await waitForCount(page, "#sessions .row", 3);
     await page.keyboard.press("/");
     await page.keyboard.type("linus");
@@ -108,7 +108,7 @@ withBrowser("a team", (env) => {
     startSession(team, "grace", "Fix the horn");
     await waitForCount(page, "#sessions .row", 2);
     await waitForIndex(team.hub);
-    await page.getByRole("link", { name: "History" }).click();
+    await click(page.getByRole("link", { name: "History" }));
     const end = Date.now() + index_ms_max;
     do { // until the index has both
       assert.ok(Date.now() < end, "the history lacks a session");
@@ -162,28 +162,28 @@ withBrowser("a team", (env) => {
     await page.getByLabel("Group").selectOption("none");
     await page.locator(".row .host", { hasText: /^linus, offline \d+[sm]$/ }).first().waitFor();
     await page.getByLabel("Group").selectOption("host");
-    await page.getByRole("button", { name: /^offline/ }).click();
+    await click(page.getByRole("button", { name: /^offline/ }));
     await waitForCount(page, "#sessions .row", 2);
     assert.equal(new URL(page.url()).searchParams.get("state"), "offline");
-    await page.locator(".row .title", { hasText: "Count the stairs" }).click();
+    await click(page.locator(".row .title", { hasText: "Count the stairs" }));
     await page.locator(".facts", { hasText: /host offline, last seen .* ago, .*\d:\d\d/ }).waitFor();
     assert.deepEqual(await page.evaluate(() => {
       const style = getComputedStyle(document.querySelector(".head"));
       return [style.filter, getComputedStyle(document.querySelector(".head h2")).color === getComputedStyle(document.querySelector(".facts")).color];
     }), ["grayscale(1)", true]);
-    await page.locator(".entry", { hasText: "There are 196." }).locator(".raw").click();
+    await click(page.locator(".entry", { hasText: "There are 196." }).locator(".raw"));
     await page.locator("dialog", { hasText: "host linus does not respond" }).waitFor();
     await page.keyboard.press("Escape");
     await page.locator("dialog").waitFor({ state: "detached" });
 
     await team.startHost("linus");
     await page.locator(".facts .offline").waitFor({ state: "detached" });
-    await page.locator(".entry", { hasText: "There are 196." }).locator(".raw").click();
+    await click(page.locator(".entry", { hasText: "There are 196." }).locator(".raw"));
     await page.locator("dialog", { hasText: "host linus does not allow other hosts to read records" }).waitFor();
     await page.keyboard.press("Escape");
     await page.locator("dialog").waitFor({ state: "detached" });
-    await page.getByText("← All sessions").click();
-    await page.getByRole("button", { name: /^offline/ }).click(); // clears the filter
+    await click(page.getByText("← All sessions"));
+    await click(page.getByRole("button", { name: /^offline/ })); // clears the filter
     await page.locator(".row[data-phase=waiting]", { hasText: "make radio" }).waitFor();
     await waitForCount(page, ".offline", 0);
     await page.locator(".row[data-phase=done]", { hasText: "196" }).waitFor();
@@ -215,7 +215,7 @@ withBrowser("a team", (env) => {
         await page.emulateMedia({ colorScheme });
         for (const name of ["team", "team-session"]) {
           if (name === "team-session") {
-            await offline.click();
+            await click(offline);
             await page.locator(".facts .offline").waitFor();
           }
           assert.deepEqual(await violations(page), [], `${name}, ${colorScheme}`);
@@ -224,7 +224,7 @@ withBrowser("a team", (env) => {
           mkdirSync(screenshots, { recursive: true });
           await page.screenshot({ path: join(screenshots, `${name}-${colorScheme}-${screen}.png`) });
         }
-        await page.getByText("← All sessions").click();
+        await click(page.getByText("← All sessions"));
         await offline.waitFor();
       }
     });

@@ -1,5 +1,6 @@
 // Turns that finished while the user looked elsewhere: marks, counts, and how the page reports that they were seen.
 import assert from "node:assert/strict";
+import { click } from "./browser.mjs";
 import { editFrames, test, violations, waitForCount, withBrowser } from "./harness.mjs";
 import { until } from "../../sdk/dist/test/harness.js";
 import { ScriptedSession } from "./fixtures.mjs";
@@ -51,7 +52,7 @@ withBrowser("unseen turns", (env) => {
     const [mark, plain] = await page.evaluate(() => ["[data-unseen]", ":not([data-unseen])"].map((which) => getComputedStyle(document.querySelector(`.row${which} .status`), "::before").borderRadius));
     assert.deepEqual([mark, plain], ["50%", "0px"]);
     assert.deepEqual(await violations(page), []);
-    await page.getByRole("button", { name: "2 unseen" }).click();
+    await click(page.getByRole("button", { name: "2 unseen" }));
     await waitForCount(page, "#sessions .row", 2);
     assert.match(page.url(), /state=unseen/);
     await page.reload();
@@ -66,7 +67,7 @@ withBrowser("unseen turns", (env) => {
     const { page, errors, requests } = await openWith(unseen);
     await waitForCount(page, ".row[data-unseen]", 2);
     assert.deepEqual(requests, []); // the overview does not show what the agent wrote
-    await row(page, "Fix the lamp").click();
+    await click(row(page, "Fix the lamp"));
     await page.locator(".entry", { hasText: "The lamp is lit." }).waitFor();
     await page.waitForFunction(() => document.title === "earshot: 1 unseen"); // the one on the screen does not count
     assert.match(await page.locator(".back").innerText(), /1 unseen$/);
@@ -84,7 +85,7 @@ withBrowser("unseen turns", (env) => {
     unseen.delete(one.session);
     rename(one, "Lamp and lens");
     await page.locator(".head h2", { hasText: "Lamp and lens" }).waitFor();
-    await page.getByText("← All sessions").click();
+    await click(page.getByText("← All sessions"));
     await waitForCount(page, ".row[data-unseen]", 1);
     assert.equal(requests.length, 2);
     assert.deepEqual(errors, []);
@@ -94,7 +95,7 @@ withBrowser("unseen turns", (env) => {
     const one = session("Fix the lamp");
     const unseen = new Set();
     const { page, requests } = await openWith(unseen);
-    await row(page, "Fix the lamp").click();
+    await click(row(page, "Fix the lamp"));
     await page.locator(".entry", { hasText: "Fix the lamp" }).waitFor();
     await setVisible(page, false);
     unseen.add(one.session);
@@ -112,7 +113,7 @@ withBrowser("unseen turns", (env) => {
     const one = session("Fix the lamp").finishTurn("The lamp is lit.");
     const unseen = new Set();
     const { page, requests } = await openWith(unseen, { status: 404 });
-    await row(page, "Fix the lamp").click();
+    await click(row(page, "Fix the lamp"));
     one.addPrompt("Again").finishTurn("Still lit.");
     await page.locator(".entry", { hasText: "Still lit." }).waitFor();
     await page.locator(".facts", { hasText: "turn 2" }).waitFor();

@@ -1,5 +1,6 @@
 // Transcripts contain untrusted text: the page shows it as text and never interprets it.
 import assert from "node:assert/strict";
+import { click } from "./browser.mjs";
 import { test, withBrowser } from "./harness.mjs";
 import { ScriptedSession } from "./fixtures.mjs";
 
@@ -39,16 +40,16 @@ withBrowser("untrusted text", (env) => {
     await page.locator(".group h2", { hasText: "/home/ada/<b>api" }).waitFor();
     await page.locator(".message", { hasText: script }).waitFor();
     await assertUninterpreted(page);
-    await page.locator("#sessions .row").click();
+    await click(page.locator("#sessions .row"));
     await page.locator(".entry[data-role=assistant]", { hasText: script }).waitFor();
     const folded = page.locator("details.call:not([open]) > summary");
-    while (await folded.count() > 0) await folded.first().click();
+    while (await folded.count() > 0) await click(folded.first());
     await page.locator(".folded .output", { hasText: script }).waitFor();
     await page.locator(".lines[data-coloured] .line .content", { hasText: script }).first().waitFor(); // coloured as HTML, and still text
     await page.locator(".input dt", { hasText: script }).first().waitFor();
     await page.locator(".todo li", { hasText: script }).waitFor();
     await page.locator(".files .path", { hasText: script }).waitFor();
-    await page.getByRole("button", { name: "raw call" }).first().click();
+    await click(page.getByRole("button", { name: "raw call" }).first());
     await page.locator("dialog .record", { hasText: "onerror" }).waitFor();
     await assertUninterpreted(page);
     assert.deepEqual(errors, []);
@@ -71,13 +72,13 @@ withBrowser("untrusted text", (env) => {
     const { page, errors } = await env.openPage({}, undefined, (fresh) => fresh.addInitScript(noteViolations));
     await page.locator("#sessions .title", { hasText: `${visible_bidi} ${visible_escapes}` }).waitFor();
     await page.locator(".message", { hasText: `${visible_escapes} ${visible_bidi}` }).waitFor();
-    await page.locator("#sessions .row").click();
-    await page.locator("details.call summary", { hasText: `echo ${visible_bidi}` }).click();
+    await click(page.locator("#sessions .row"));
+    await click(page.locator("details.call summary", { hasText: `echo ${visible_bidi}` }));
     await page.locator(".terminal .screen", { hasText: "red‹U+009B›2J" }).waitFor(); // its title is dropped, its colour is shown
     await page.locator(".terminal .screen", { hasText: visible_bidi }).waitFor();
     await page.locator(".terminal .command", { hasText: `echo ${visible_bidi}` }).waitFor();
     await page.locator(".folded dd", { hasText: visible_escapes }).waitFor();
-    await page.getByRole("button", { name: "raw call" }).click();
+    await click(page.getByRole("button", { name: "raw call" }));
     await page.locator("dialog .record", { hasText: visible_bidi }).waitFor();
     const has_controls = await page.evaluate(() => /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/.test(document.documentElement.textContent));
     assert.equal(has_controls, false);
@@ -93,12 +94,12 @@ withBrowser("untrusted text", (env) => {
     const { page, errors } = await env.openPage({}, undefined, (fresh) => fresh.addInitScript(noteViolations));
     await page.locator("#sessions .title", { hasText: "WWW" }).waitFor();
     assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0);
-    await page.locator("#sessions .row").click();
+    await click(page.locator("#sessions .row"));
     await page.locator(".entry[data-role=assistant]", { hasText: "WWW" }).waitFor();
-    await page.locator("details.call summary").click();
+    await click(page.locator("details.call summary"));
     await page.locator(".folded .output", { hasText: "WWW" }).waitFor();
     await page.getByText("The beginning of 1.0 MiB").first().waitFor();
-    await page.getByRole("button", { name: "raw result" }).click();
+    await click(page.getByRole("button", { name: "raw result" }));
     await page.waitForFunction((size) => document.querySelector("dialog .record")?.textContent.length > size, megabyte); // the whole record
     assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0);
     await page.keyboard.press("Escape");
