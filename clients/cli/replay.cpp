@@ -380,7 +380,7 @@ class Replay {
         if (!settings_.options.agent.empty()) place.agent = settings_.options.agent;
         if (!settings_.options.stream.empty()) place.stream = settings_.options.stream;
         transcript.emplace(TranscriptOptions{
-            .hash_key = settings_.hash_key, .own_agent = place.agent, .reader = &program.reader()});
+            .hash_key = settings_.hash_key, .own_agent = place.agent, .format = &program.format()});
         printer_.begin(*transcript, place);
       }
       transcript->feed({buffer_.get(), static_cast<std::size_t>(size)}, workspace_, printer_);

@@ -13,8 +13,6 @@
 
 #include "agents/stream_name.hpp"
 #include "base/system.hpp"
-#include "core/assembly.hpp"
-#include "core/record.hpp"
 #include "core/transcript.hpp"
 
 namespace earshot::cli {
@@ -26,43 +24,6 @@ using std::chrono::milliseconds;
 constexpr std::size_t piece_bytes = 1 << 20;  // per read
 constexpr milliseconds progress_interval{200};
 constexpr std::int64_t clock_tolerance_ms = 24LL * 3600 * 1000;  // of the file system's clock
-
-// Counts warm-up agents like other agents: their tokens were used, too.
-class WarmupReader final : public RecordReader {
- public:
-  explicit WarmupReader(const RecordReader& reader) : reader_(reader) {}
-
-  std::string_view program() const override { return reader_.program(); }
-  const Dialect* detect(const Value& json) const override { return wrap(reader_.detect(json)); }
-  const Dialect* metadata_dialect(const Value& json) const override {
-    return wrap(reader_.metadata_dialect(json));
-  }
-  std::unique_ptr<RecordAssembler> make_assembler() const override { return reader_.make_assembler(); }
-
- private:
-  class WarmupDialect final : public Dialect {
-   public:
-    explicit WarmupDialect(const Dialect& dialect) : dialect_(dialect) {}
-    std::string_view name() const override { return dialect_.name(); }
-    void read(const Value& json, std::string_view raw, Record& out) const override {
-      dialect_.read(json, raw, out);
-      out.is_warmup = false;
-    }
-
-   private:
-    const Dialect& dialect_;
-  };
-
-  const Dialect* wrap(const Dialect* dialect) const {
-    if (dialect == nullptr) return nullptr;
-    std::unique_ptr<WarmupDialect>& wrapped = dialects_[dialect];
-    if (!wrapped) wrapped = std::make_unique<WarmupDialect>(*dialect);
-    return wrapped.get();
-  }
-
-  const RecordReader& reader_;
-  mutable std::map<const Dialect*, std::unique_ptr<WarmupDialect>> dialects_;  // of this thread
-};
 
 class FileReader {
  public:
@@ -77,8 +38,9 @@ class FileReader {
     const Fd fd = open_for_reading(file.path);
     if (!fd) return errno;
     const TranscriptPlace place = place_transcript(*file.program, file.path);
-    const auto reader = readers_.try_emplace(file.program, file.program->reader()).first;
-    Transcript transcript({.own_agent = place.agent, .reader = &reader->second});
+    // Warm-up agents are counted like others: their tokens were used, too.
+    Transcript transcript(
+        {.own_agent = place.agent, .format = &file.program->format(), .reads_internal = true});
     sink_.begin(file.program->program(), file.rank);
     for (std::uint64_t offset = 0;;) {
       const long size = read_at(fd.get(), buffer_.get(), piece_bytes, offset);
@@ -111,7 +73,6 @@ class FileReader {
 
   UsageLedger& ledger_;
   std::atomic<std::uint64_t>& bytes_read_;
-  std::map<const AgentProgram*, WarmupReader> readers_;
   Workspace workspace_;
   UsageSink sink_;
   std::unique_ptr<char[]> buffer_;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/event.hpp"
-#include "core/record.hpp"
+#include "core/record_reader.hpp"
 
 namespace earshot {
 
@@ -98,9 +98,8 @@ class AgentProgram {
   /// The name on the wire and in configuration: `claude-code`.
   virtual std::string_view program() const = 0;
 
-  // reader
-  /// Dialect detection and record → facts, for every transcript of this program.
-  virtual const RecordReader& reader() const = 0;
+  // records
+  virtual const RecordFormat& format() const = 0;
 
   // roots
   /// Absolute directories this program writes to by default; they need not exist.

@@ -28,7 +28,7 @@ namespace {
 const AgentProgram* program_of(const LineParser::Parsed& record) {
   if (record.kind != LineParser::Kind::object) return nullptr;
   for (const AgentProgram* program : agent_programs())
-    if (program->reader().detect(record.value)) return program;
+    if (program->format().detect(record.value)) return program;
   return nullptr;
 }
 

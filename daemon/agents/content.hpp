@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/event.hpp"
-#include "core/line_parser.hpp"
+#include "core/line_value.hpp"
 
 namespace earshot {
 
@@ -17,17 +17,6 @@ struct Content {
 
 /// The texts and images of a message. Text blocks have a type that ends with `text`.
 Content content_of(const Value& content);
-
-/// Parses JSON that a record has as text, such as the arguments of a call.
-class NestedJson {
- public:
-  /// The value is that of an object; valid until the next call. Its views are, too.
-  LineParser::Parsed parse(std::string_view text);
-
- private:
-  LineParser parser_;
-  std::string text_;
-};
 
 /// What a call asks the user, as AgentProgram::describe_prompt(): by its input's best known member. `reason`:
 /// of AgentProgram::prompt_reason().

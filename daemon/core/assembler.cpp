@@ -7,49 +7,480 @@
 #include <limits>
 #include <utility>
 
-#include "base/text.hpp"
+#include "base/quantities.hpp"
 #include "core/event_json.hpp"
 
 namespace earshot {
 namespace {
 
-// Stop reasons that end the turn. Others (tool_use, pause_turn, unknown ones) do not.
-struct Ending {
-  std::string_view stop_reason, outcome;
-};
-constexpr Ending endings[] = {{"end_turn", "completed"},
-                              {"stop_sequence", "completed"},
-                              {"max_tokens", "completed"},
-                              {"refusal", "failed"}};
+// Sizes as the limits count them. They are the same on every platform: the events depend on them.
+constexpr std::size_t todo_bytes = 160, call_bytes = 256;  // without texts
 
-std::string_view agent_outcome(std::string_view status) { return status == "killed" ? "stopped" : status; }
+std::size_t bytes_of(const Todo& todo) {
+  return todo_bytes + todo.id.size() + todo.content.size() + todo.status.size() + todo.active_form.size() +
+         todo.priority.size();
+}
+
+std::size_t bytes_of(const std::vector<Todo>& todos) {
+  std::size_t bytes = 0;
+  for (const Todo& one : todos) bytes += bytes_of(one);
+  return bytes;
+}
+
+void add(const Usage& part, Usage& sum) {
+  sum.input += part.input, sum.output += part.output;
+  sum.cache_read += part.cache_read, sum.cache_write += part.cache_write;
+  sum.cache_write_1h += part.cache_write_1h;
+}
 
 }  // namespace
 
-Assembler::Assembler(std::string own_agent, std::string_view program, std::uint64_t key,
-                     const TextFilter* filter)
-    : own_agent_(std::move(own_agent)), key_(key), filter_(filter), chains_(1) {
-  state_.program = program;
-  chains_[own_chain].agent = own_agent_;
+std::size_t Assembler::Call::bytes() const {
+  return call_bytes + call.size() + tool.size() + started.size() + description.size() + bytes_of(todos);
 }
 
-std::uint64_t Assembler::hash(std::string_view text, HashKind kind) const {
+Assembler::Assembler(std::string own_agent, std::string_view program, std::uint64_t key,
+                     const TextFilter* filter)
+    : own_agent_(std::move(own_agent)), key_(key), filter_(filter) {
+  state_.program = program;
+}
+
+std::uint64_t Assembler::hash(std::string_view text, IdOf kind) const {
   return XXH3_64bits_withSeed(text.data(), text.size(), key_ ^ static_cast<std::uint64_t>(kind));
 }
 
-std::string_view Assembler::short_text(std::string_view text) {
-  counts_.dropped += text.size() > text_bytes_max;
-  return cut_utf8(text, text_bytes_max);
+// ---- Lines and records
+
+void Assembler::begin_line(std::uint64_t line_offset, const Cursor& end, EventSink& sink) {
+  line_offset_ = line_offset;
+  cursor_ = end;
+  index_ = 0;
+  records_in_line_ = 0;
+  sink_ = &sink;
+  time_ = {};
+  time_ms_ = 0;
+  agent_ = own_agent_;
+  is_own_chain_ = true;
 }
 
-// Updates `field` if the record has another value; `changed` is then the new value.
-void Assembler::update(std::string& field, std::string_view value, OptionalText& changed) {
-  if (value.empty() || is_same_name(field, value)) return;
-  value = short_text(value);
-  if (field == value) return;
-  field = value;
-  changed = field;
+void Assembler::begin_record(std::string_view time, std::int64_t time_ms) {
+  time_ = time;
+  time_ms_ = time_ms;
+  state_.usage_by_model.set_time(time_ms_);
+  agent_ = own_agent_;
+  is_own_chain_ = true;
+  ++records_in_line_;
+  ++counts_.records;
 }
+
+void Assembler::begin_record(std::string_view time) {
+  const auto ms = parse_time(time);
+  begin_record(ms ? time : std::string_view{}, ms.value_or(0));
+  note_activity();
+}
+
+void Assembler::note_activity() {
+  if (time_ms_ <= state_.last_activity_ms) return;
+  state_.last_activity_ms = time_ms_;
+  state_.last_activity = time_;
+}
+
+void Assembler::set_own_agent(std::string_view agent) {
+  for (auto& [number, call] : open_calls_)
+    if (call.agent == own_agent_) call.agent = agent;
+  own_agent_ = short_id(agent);
+  set_agent(own_agent_);
+}
+
+std::string Assembler::record_name() const {
+  std::string name = "@" + std::to_string(line_offset_);
+  if (records_in_line_ > 1) name += "." + std::to_string(records_in_line_ - 1);
+  return name;
+}
+
+void Assembler::emit_relayed(EventBody body, const RelayedEvent& relayed) {
+  cursor_.index = ++index_;
+  last_event_ = cursor_;
+  ++counts_.events;
+  Event event(cursor_, time_, time_ms_, relayed.turn, relayed.agent, std::move(body));
+  event.relayed = &relayed;
+  sink_->on_event(event);
+}
+
+// ---- Session
+
+void Assembler::start_session(event::SessionStarted fields) {
+  state_.started = true;
+  const auto take = [&](std::string& known, std::string_view& field) {
+    if (!field.empty()) known = short_text(field);
+    field = known;
+  };
+  take(state_.version, fields.version);
+  take(state_.cwd, fields.cwd);
+  take(state_.git_branch, fields.git_branch);
+  if (state_.project.empty()) state_.project = state_.cwd;
+  take(state_.project, fields.project);
+  take(state_.title, fields.title);
+  take(state_.continues, fields.continues);
+  take(state_.mode, fields.mode);
+  take(state_.permission_mode, fields.permission_mode);
+  take(state_.sandbox, fields.sandbox);
+  take(state_.source, fields.source);
+  take(state_.originator, fields.originator);
+  take(state_.parent, fields.parent);
+  take(state_.agent_type, fields.agent_type);
+  fields.program = state_.program;
+  fields.dialect = state_.dialect;
+  emit(fields);
+}
+
+void Assembler::update_session(event::SessionUpdated fields) {
+  bool any = false;
+  const auto update = [&](std::string& known, OptionalText& field) {
+    if (!field) return;
+    if (field->empty() || is_same_name(known, *field)) return field.reset();
+    const std::string_view value = short_text(*field);
+    if (known == value) return field.reset();
+    known = value;
+    field = known;
+    any = true;
+  };
+  update(state_.title, fields.title);
+  update(state_.cwd, fields.cwd);
+  update(state_.git_branch, fields.git_branch);
+  update(state_.model, fields.model);
+  update(state_.version, fields.version);
+  update(state_.mode, fields.mode);
+  update(state_.permission_mode, fields.permission_mode);
+  update(state_.sandbox, fields.sandbox);
+  if (state_.project.empty()) state_.project = state_.cwd;
+  if (any && state_.started) emit(fields);
+}
+
+// ---- Turns
+
+void Assembler::start_turn(OptionalText prompt, std::string_view origin, std::string_view began) {
+  const auto began_ms = parse_time(began);
+  ++state_.turn;
+  state_.turn_open = true;
+  state_.turn_started = began_ms ? began : time_;
+  state_.turn_started_ms = began_ms.value_or(time_ms_);
+  state_.turn_prompt = preview_source(prompt.value_or(""));
+  state_.turn_prompt_truncated = prompt ? prompt->size() : 0;
+  pending_previews_ |= prompt_preview;
+  turn_tools_ = 0;
+  turn_usage_ = state_.usage;
+  state_.times.start_turn(state_.turn_started_ms);
+  emit(event::TurnStarted{prompt, own_agent_.empty() ? origin : "agent"});
+}
+
+void Assembler::finish_turn(std::string_view outcome, std::string_view stop_reason, bool inferred,
+                            std::optional<std::int64_t> duration_ms, std::int64_t end_ms) {
+  if (!duration_ms && end_ms && state_.turn_started_ms)
+    duration_ms = std::max<std::int64_t>(0, end_ms - state_.turn_started_ms);
+  const auto grown = [&](std::uint64_t Usage::*count) {
+    return std::max(state_.usage.*count, turn_usage_.*count) - turn_usage_.*count;
+  };
+  state_.turn_open = false;
+  state_.last_outcome = outcome;
+  state_.last_finished = time_;
+  state_.times.finish_turn(end_ms);
+  emit(event::TurnFinished{
+      outcome,
+      inferred,
+      stop_reason,
+      duration_ms,
+      turn_tools_,
+      {grown(&Usage::input), grown(&Usage::output), grown(&Usage::cache_read), grown(&Usage::cache_write)},
+      state_.times.turn_waited()});
+}
+
+// ---- Content
+
+void Assembler::add_message(std::string_view role, std::string_view kind, OptionalText text,
+                            std::string_view message, std::string_view model, std::optional<Media> media) {
+  if (is_own_chain_ && role == "assistant" && kind == "text") {
+    state_.last_text = preview_source(text.value_or(""));
+    state_.last_text_truncated = text ? text->size() : 0;
+    pending_previews_ |= text_preview;
+  }
+  emit(event::MessageAdded{role, kind, text, message, model, media});
+}
+
+// ---- Calls
+
+bool Assembler::invoke(Call call, const Json& input, std::string_view message) {
+  if (call.call.size() > id_bytes_max) call.call = std::string(short_id(call.call));
+  bool is_new = false;
+  call_numbers_.insert(hash(call.call, IdOf::call), call_count_ + 1, is_new);
+  if (!is_new) return false;
+  if (call.description.size() > text_bytes_max) call.description = std::string(short_text(call.description));
+  call.agent = agent_, call.started = time_, call.started_ms = time_ms_;
+  call.asks &= is_own_chain_;
+  if (call.asks) begin_wait();
+  open_call_bytes_ += call.bytes();
+  own_open_calls_ += is_own_chain_;
+  turn_tools_ += is_own_chain_;
+  const Call& made = open_calls_.emplace_hint(open_calls_.end(), ++call_count_, std::move(call))->second;
+  if (state_.tools.size() < StreamState::open_tools_max) {
+    OpenTool shown;
+    shown.call = made.call, shown.tool = cut_utf8(made.tool, text_bytes_max);
+    if (!is_own_chain_) shown.agent = made.agent;
+    list_tool(std::move(shown), input);
+  }
+  emit(event::ToolInvoked{made.call, made.tool, input, message});
+  return true;
+}
+
+void Assembler::invoke_finished(std::string_view call, std::string_view tool, const Json& input,
+                                std::string_view message) {
+  turn_tools_ += is_own_chain_;
+  emit(event::ToolInvoked{short_id(call), tool, input, message});
+}
+
+void Assembler::list_tool(OpenTool tool, const Json& input) {
+  if (state_.tools.size() >= StreamState::open_tools_max) return;
+  tool.started = time_, tool.started_ms = time_ms_;
+  tool.is_raw = !input.json.empty() && input.json.size() <= StreamState::raw_input_bytes_max;
+  if (tool.is_raw) {
+    tool.input = input.json;
+    pending_previews_ |= input_preview;
+  } else if (!input.json.empty()) {
+    set_input(tool, input);
+  }
+  state_.tools.push_back(std::move(tool));
+}
+
+const Assembler::Call* Assembler::open_call(std::string_view call) const {
+  const std::uint32_t* number = call_numbers_.find(hash_of_call(call));
+  return number && *number != 0 ? &open_calls_.at(*number) : nullptr;
+}
+
+const Assembler::Call* Assembler::last_open_call(std::string_view agent) const {
+  const auto last = std::find_if(open_calls_.rbegin(), open_calls_.rend(),
+                                 [&](const auto& one) { return one.second.agent == agent; });
+  return last == open_calls_.rend() ? nullptr : &last->second;
+}
+
+Assembler::Call Assembler::take_call(std::uint32_t number) {
+  Call call = std::move(open_calls_.extract(number).mapped());
+  *call_numbers_.find(hash(call.call, IdOf::call)) = 0;
+  open_call_bytes_ -= call.bytes();
+  own_open_calls_ -= call.agent == own_agent_;
+  return call;
+}
+
+std::optional<Assembler::Call> Assembler::finish_call(std::string_view call, event::ToolFinished finished) {
+  const std::uint32_t* number = call_numbers_.find(hash_of_call(call));
+  if (!number || *number == 0) {
+    ++counts_.late_results;
+    return std::nullopt;
+  }
+  std::optional<Call> done = take_call(*number);
+  emit_finished(*done, std::move(finished));
+  return done;
+}
+
+bool Assembler::finish_unknown_call(std::string_view call, event::ToolFinished finished) {
+  bool is_new = false;
+  if (!call.empty()) call_numbers_.insert(hash_of_call(call), 0, is_new);
+  if (!is_new) {
+    ++counts_.late_results;
+    return false;
+  }
+  finished.call = short_id(call);
+  emit(std::move(finished));
+  return true;
+}
+
+// An abandoned call has no duration: when it ended is not known.
+void Assembler::emit_finished(const Call& call, event::ToolFinished finished) {
+  const bool is_end_known = finished.outcome != "abandoned";
+  if (call.asks) end_wait(call.started_ms, is_end_known);
+  std::erase_if(state_.tools, [&](const OpenTool& one) { return one.call == call.call; });
+  name_agent(state_, call.call, short_id(finished.background));
+  finished.call = call.call;
+  finished.tool = std::string_view(call.tool);
+  if (!finished.duration_ms && is_end_known && time_ms_ && call.started_ms)
+    finished.duration_ms = std::max<std::int64_t>(0, time_ms_ - call.started_ms);
+  emit(std::move(finished));
+}
+
+void Assembler::close_calls(std::string_view outcome, const CallClosed& closed,
+                            std::optional<std::string_view> agent) {
+  const std::string_view current = agent_;
+  for (auto next = open_calls_.begin(); next != open_calls_.end();) {
+    const auto one = next++;
+    if (agent && one->second.agent != *agent) continue;
+    const Call call = take_call(one->first);
+    set_agent(call.agent);
+    event::ToolFinished finished;
+    finished.outcome = outcome;
+    emit_finished(call, std::move(finished));
+    if (closed) closed(call);
+    set_agent(current);
+  }
+}
+
+// The newest call stays, however large it is.
+void Assembler::abandon_oldest_calls(const CallClosed& closed) {
+  const std::string_view current = agent_;
+  while (open_calls_.size() > 1 &&
+         (open_calls_.size() > open_calls_max || open_call_bytes_ > open_call_bytes_max)) {
+    ++counts_.dropped;
+    const Call oldest = take_call(open_calls_.begin()->first);
+    set_agent(oldest.agent);  // its events carry its own agent
+    event::ToolFinished finished;
+    finished.outcome = "abandoned";
+    emit_finished(oldest, std::move(finished));
+    if (closed) closed(oldest);
+    set_agent(current);
+  }
+}
+
+// ---- Subagents and todo lists
+
+void Assembler::start_agent(const event::AgentStarted& started, bool is_background) {
+  RunningAgent agent;
+  agent.call = short_id(started.call), agent.subagent = short_text(started.subagent);
+  agent.agent_type = short_text(started.agent_type), agent.description = short_text(started.description);
+  agent.background = is_background;
+  add_agent(std::move(agent));
+  emit(started);
+}
+
+void Assembler::add_agent(RunningAgent agent) {
+  if (state_.agents.size() >= agents_max) {
+    ++counts_.dropped;
+    state_.agents.erase(state_.agents.begin());
+  }
+  agent.started = time_;
+  state_.agents.push_back(std::move(agent));
+}
+
+void Assembler::finish_agent(const event::AgentFinished& finished) {
+  const std::string_view subagent = cut_utf8(finished.subagent, text_bytes_max);
+  const auto is_it = [&](const RunningAgent& one) {
+    return subagent.empty() || one.subagent.empty() ? one.call == short_id(finished.call)
+                                                    : one.subagent == subagent;
+  };
+  const auto found = std::find_if(state_.agents.begin(), state_.agents.end(), is_it);
+  if (found != state_.agents.end()) state_.agents.erase(found);
+  emit(finished);
+}
+
+RunningAgent* Assembler::running_agent(std::string_view call) {
+  const auto found = std::find_if(state_.agents.begin(), state_.agents.end(),
+                                  [&](const RunningAgent& one) { return one.call == short_id(call); });
+  return found == state_.agents.end() ? nullptr : &*found;
+}
+
+std::optional<RunningAgent> Assembler::take_agent(std::string_view call) {
+  RunningAgent* const found = running_agent(call);
+  if (!found) return std::nullopt;
+  std::optional<RunningAgent> agent = std::move(*found);
+  state_.agents.erase(state_.agents.begin() + (found - state_.agents.data()));
+  return agent;
+}
+
+const std::vector<Todo>& Assembler::todos() const {
+  static const std::vector<Todo> none;
+  if (is_own_chain_) return state_.todos;
+  const auto list = todo_lists_->find(agent_);
+  return list == todo_lists_->end() ? none : list->second;
+}
+
+void Assembler::set_todos(std::vector<Todo> todos, std::string_view source) {
+  const std::vector<Todo>& before = this->todos();
+  const std::size_t items = todos.size();
+  if (items > todos_max) todos.resize(todos_max);
+  for (Todo& one : todos) {
+    const auto known = std::find_if(before.begin(), before.end(),
+                                    [&](const Todo& old) { return !one.id.empty() && old.id == one.id; });
+    if (known == before.end()) continue;
+    if (one.active_form.empty()) one.active_form = known->active_form;
+    if (one.priority.empty()) one.priority = known->priority;
+  }
+  std::size_t kept = 0;
+  for (std::size_t bytes = 0; kept < todos.size(); ++kept)
+    if (bytes += bytes_of(todos[kept]); bytes > todo_list_bytes_max) break;
+  todos.resize(kept);
+  counts_.dropped += kept < items;
+  if (is_own_chain_) state_.todos_time = time_;
+  if (todos == before) return;
+  if (is_own_chain_) {
+    state_.todos = std::move(todos);
+    return emit(event::TodoUpdated{state_.todos, source});
+  }
+  emit(event::TodoUpdated{todos, source});
+  auto& lists = todo_lists_.change();
+  if (const auto known = lists.find(agent_); known != lists.end()) {
+    todo_lists_bytes_ -= known->first.size() + bytes_of(known->second);
+    lists.erase(known);
+  }
+  if (todos.empty()) return;
+  const std::size_t bytes = agent_.size() + bytes_of(todos);
+  if (todo_lists_bytes_ + bytes > todo_lists_bytes_max) {
+    ++counts_.dropped;
+    return;
+  }
+  todo_lists_bytes_ += bytes;
+  lists.emplace(agent_, std::move(todos));
+}
+
+// ---- Usage
+
+void Assembler::account(const RequestUsage& request) {
+  if (request.usd) {
+    state_.cost_usd = state_.cost_usd.value_or(0) + *request.usd;
+    if (*request.usd > 0) state_.usage_by_model.add_cost(request.counted_model, *request.usd);
+  }
+  state_.usage_by_model.add(request.counted_model, request.used, request.usd.has_value());
+  add(request.used, state_.usage);
+  emit(event::UsageUpdated{request.message, request.model, request.used, state_.usage, state_.cost_usd});
+}
+
+void Assembler::account_once(const RequestUsage& request, std::uint64_t id) {
+  bool is_new = false;
+  Tokens& small = usage_by_request_.insert(id, {}, is_new);
+  const Usage* const large = large_usage_->find(id);
+  const Usage before = large ? *large : Usage{small.input, small.output, small.cache_read, small.cache_write};
+  Usage now{std::max(before.input, request.used.input), std::max(before.output, request.used.output),
+            std::max(before.cache_read, request.used.cache_read),
+            std::max(before.cache_write, request.used.cache_write)};
+  now.cache_write_1h = std::min(request.used.cache_write_1h, now.cache_write);
+  constexpr std::uint64_t small_max = std::numeric_limits<std::uint32_t>::max();
+  if (std::max({now.input, now.output, now.cache_read, now.cache_write}) > small_max) {
+    large_usage_.change().insert(id, now, is_new) = now;
+  } else {
+    small = {static_cast<std::uint32_t>(now.input), static_cast<std::uint32_t>(now.output),
+             static_cast<std::uint32_t>(now.cache_read), static_cast<std::uint32_t>(now.cache_write)};
+  }
+  Usage more{now.input - before.input, now.output - before.output, now.cache_read - before.cache_read,
+             now.cache_write - before.cache_write};
+  // Not kept by request: its records repeat how long its cache is kept.
+  more.cache_write_1h = std::min(more.cache_write, now.cache_write_1h);
+  const bool is_higher = more != Usage{};
+  add(more, state_.usage);
+  if (request.is_context && is_own_chain_)
+    state_.context_tokens = now.input + now.cache_read + now.cache_write;
+  bool is_cost_higher = false;
+  if (request.usd) {
+    double& cost = cost_by_request_.change().insert(id, 0, is_new);
+    if (is_new) state_.usage_by_model.cover(request.counted_model, before);
+    is_cost_higher = *request.usd > cost;
+    if (is_cost_higher) {
+      state_.cost_usd = state_.cost_usd.value_or(0) + *request.usd - cost;
+      state_.usage_by_model.add_cost(request.counted_model, *request.usd - cost);
+    }
+    cost = std::max(cost, *request.usd);
+  }
+  if (is_higher) state_.usage_by_model.add(request.counted_model, more, cost_by_request_->contains(id));
+  if (is_higher || is_cost_higher)
+    emit(event::UsageUpdated{request.message, request.model, now, state_.usage, state_.cost_usd});
+}
+
+// ---- State
 
 std::string_view Assembler::preview_source(std::string_view text) const {
   return cut_utf8(text, StreamState::input_preview_bytes + (filter_ ? filter_->reach() : 0));
@@ -80,421 +511,17 @@ void Assembler::prepare_state() const {
   }
 }
 
-void Assembler::begin_line(std::uint64_t line_offset, const Cursor& end, EventSink& sink) {
-  line_offset_ = line_offset;
-  cursor_ = end;
-  index_ = 0;
-  sink_ = &sink;
-}
-
-void Assembler::skip_lines(const event::LineSkipped& lines) {
-  record_ = nullptr;
-  if (!state_.warmup) emit(lines);
-}
-
-void Assembler::record(const Record& record) {
-  record_ = &record;
-  state_.usage_by_model.set_time(record.time_ms);
-  chain_ = own_chain;
-  count_type(record.type, record.unknown);
-  ++counts_.records;
-  if (record.uuid.empty()) record_name_ = "@" + std::to_string(line_offset_);
-  if (recorded_session_.empty() && !record.session.empty()) recorded_session_ = record.session;
-  if (state_.warmup || !is_new_record()) return;
-  chain_ = find_chain();
-  if (record.deleted) return;
-  if (record.has_turn_position) has_turn_positions_ = true;
-  const bool dropped = is_warmup_record();
-  if (state_.warmup) return;
-  emit_session_changes();
-  if (dropped) return;
-  if (record.time_ms > state_.last_activity_ms) {
-    state_.last_activity_ms = record.time_ms;
-    state_.last_activity = record.time;
-  }
-
-  if (is_own_chain() && record.author == Record::Author::assistant) {
-    const bool is_late_block = !record.message.empty() && record.message == finished_message_;
-    if (!state_.turn_open && !is_late_block) start_turn(std::nullopt, hook_feedback_ ? "hook" : "unknown");
-    if (!record.message.empty()) message_ = record.message;
-  }
-  if (record.relayed) return apply_relayed(*record.relayed);
-  for (const Fact& each : record.facts) std::visit([this](const auto& fact) { apply(fact); }, each);
-  if (record.aborted) interrupt();
-  update_last_block();
-}
-
-// False for a record whose uuid was read before. Remembers the uuid.
-bool Assembler::is_new_record() {
-  if (record_->uuid.empty()) return true;
-  const std::uint64_t id = hash(record_->uuid);
-  if (!uuids_.insert(id)) {
-    ++counts_.duplicates;
-    return false;
-  }
-  if (pending_titles_->empty()) return true;
-  auto& titles = pending_titles_.change();
-  const auto pending =
-      std::find_if(titles.begin(), titles.end(), [&](const auto& each) { return each.first == id; });
-  if (pending != titles.end()) {
-    titles_[static_cast<int>(fact::Title::Kind::summary)] = std::move(pending->second);
-    titles.erase(pending);
-  }
-  return true;
-}
-
-// The chain of the record. An inline sidechain is named after its root, the first record whose parent is
-// null, unknown or outside the sidechain.
-std::uint32_t Assembler::find_chain() {
-  if (!record_->sidechain || !own_agent_.empty()) return own_chain;
-  std::uint32_t chain = own_chain;
-  if (!record_->parent.empty()) {
-    if (const auto* known = sidechain_of_uuid_->find(hash(record_->parent))) chain = *known;
-  } else if (!record_->has_parent_key) {
-    chain = last_sidechain_;
-  }
-  if (chain == own_chain && chains_.size() > chains_max) {
-    chain = static_cast<std::uint32_t>(chains_max);
-    ++counts_.dropped;
-  }
-  if (chain == own_chain) {
-    chain = static_cast<std::uint32_t>(chains_.size());
-    chains_.emplace_back();
-    chains_.back().agent = record_->uuid.empty() ? record_name_ : std::string(short_id(record_->uuid));
-  }
-  bool fresh = false;
-  if (!record_->uuid.empty()) sidechain_of_uuid_.change().insert(hash(record_->uuid), chain, fresh);
-  return last_sidechain_ = chain;
-}
-
-// True for a record of an internal cache warm-up, which looks like an agent.
-bool Assembler::is_warmup_record() {
-  Chain& chain = chains_[chain_];
-  if (record_->author == Record::Author::user && !chain.user_record_seen &&
-      (!is_own_chain() || !own_agent_.empty())) {
-    chain.user_record_seen = true;
-    chain.warmup = record_->is_warmup;
-    if (chain.warmup && is_own_chain()) state_.warmup = true;
-  }
-  return chain.warmup;
-}
-
-void Assembler::emit_session_changes() {
-  event::SessionUpdated changed;
-  const Record& r = *record_;
-  const bool first = !state_.started && !r.uuid.empty();
-  if (is_own_chain() || first) {
-    update(state_.cwd, r.cwd, changed.cwd);
-    update(state_.git_branch, r.git_branch.value_or(""), changed.git_branch);
-    update(state_.version, r.version, changed.version);
-    if (state_.project.empty()) state_.project = state_.cwd;
-  }
-  if (is_own_chain() && r.author == Record::Author::assistant) update(state_.model, r.model, changed.model);
-  bool is_summary = false;
-  for (const Fact& one : r.facts) {
-    if (const auto* mode = std::get_if<fact::Mode>(&one)) update(state_.mode, mode->mode, changed.mode);
-    if (const auto* mode = std::get_if<fact::PermissionMode>(&one); mode && is_own_chain())
-      update(state_.permission_mode, mode->mode, changed.permission_mode);
-    const auto* title = std::get_if<fact::Title>(&one);
-    if (!title) continue;
-    if (title->kind != fact::Title::Kind::summary) {
-      titles_[static_cast<int>(title->kind)] = short_text(title->text);
-      continue;
-    }
-    is_summary = true;
-    if (only_summaries_ && state_.continues.empty()) state_.continues = short_id(title->leaf);
-    if (const std::uint64_t leaf = hash(title->leaf); uuids_.contains(leaf))
-      titles_[static_cast<int>(title->kind)] = short_text(title->text);
-    else if (pending_titles_->size() < titles_max)
-      pending_titles_.change().emplace_back(leaf, short_text(title->text));
-    else
-      ++counts_.dropped;
-  }
-  if (!is_summary) only_summaries_ = false;
-  const auto title = std::find_if(std::begin(titles_), std::end(titles_),
-                                  [](const std::string& one) { return !one.empty(); });
-  if (title != std::end(titles_)) update(state_.title, *title, changed.title);
-
-  if (first) {
-    state_.started = true;
-    emit(event::SessionStarted{state_.program, state_.dialect, state_.version, state_.cwd, state_.git_branch,
-                               state_.project, state_.title, state_.continues, state_.mode,
-                               state_.permission_mode});
-    // session.started has every field but the model.
-    changed = event::SessionUpdated{.title = {},
-                                    .cwd = {},
-                                    .git_branch = {},
-                                    .model = changed.model,
-                                    .version = {},
-                                    .mode = {},
-                                    .permission_mode = {}};
-  }
-  if (!state_.started) return;
-  if (changed.title || changed.cwd || changed.git_branch || changed.model || changed.version ||
-      changed.mode || changed.permission_mode)
-    emit(changed);
-}
-
-void Assembler::update_last_block() {
-  if (!is_own_chain() || record_->outside_turn ||
-      (record_->author != Record::Author::user && record_->author != Record::Author::assistant))
-    return;
-  last_ = Last::other;
-  for (const Fact& one : record_->facts) {
-    if (std::holds_alternative<fact::Invocation>(one)) last_ = Last::call;
-    if (std::holds_alternative<fact::Result>(one)) last_ = Last::result;
-    if (const auto* block = std::get_if<fact::MessageBlock>(&one))
-      last_ = block->kind == "text" ? Last::text : Last::other;
-  }
-  if (record_->time_ms) last_ms_ = record_->time_ms;
-}
-
-void Assembler::start_turn(OptionalText prompt, std::string_view origin) {
-  const bool inferred = last_ == Last::text && open_calls_.empty();
-  close_calls("abandoned", true);
-  if (state_.turn_open)
-    finish_turn(inferred ? "completed" : "superseded", inferred, {}, std::nullopt, last_ms_);
-  ++state_.turn;
-  state_.turn_open = true;
-  state_.turn_started = record_->time;
-  state_.turn_started_ms = record_->time_ms;
-  state_.turn_prompt = preview_source(prompt.value_or(""));
-  state_.turn_prompt_truncated = prompt ? prompt->size() : 0;
-  pending_previews_ |= prompt_preview;
-  last_ = Last::other;
-  last_ms_ = record_->time_ms;
-  turn_tools_ = 0;
-  turn_usage_ = state_.usage;
-  state_.times.start_turn(record_->time_ms);
-  hook_feedback_ = false;
-  finished_message_.clear();
-  emit(event::TurnStarted{prompt, own_agent_.empty() ? origin : "agent"});
-}
-
-void Assembler::finish_turn(std::string_view outcome, bool inferred, std::string_view stop_reason,
-                            std::optional<std::int64_t> duration_ms, std::int64_t end_ms) {
-  if (!duration_ms && end_ms && state_.turn_started_ms)
-    duration_ms = std::max<std::int64_t>(0, end_ms - state_.turn_started_ms);
-  const auto difference = [](std::uint64_t total, std::uint64_t start) {
-    return total > start ? total - start : 0;
-  };
-  const Usage& total = state_.usage;
-  const Usage used{difference(total.input, turn_usage_.input), difference(total.output, turn_usage_.output),
-                   difference(total.cache_read, turn_usage_.cache_read),
-                   difference(total.cache_write, turn_usage_.cache_write)};
-  state_.turn_open = false;
-  state_.last_outcome = outcome;
-  state_.last_finished = record_->time;
-  state_.times.finish_turn(end_ms);
-  finished_message_ = message_;
-  hook_feedback_ = false;
-  emit(event::TurnFinished{outcome, inferred, stop_reason, duration_ms, turn_tools_, used,
-                           state_.times.turn_waited()});
-}
-
-void Assembler::interrupt() {
-  close_calls("interrupted", false);
-  if (is_own_chain() && state_.turn_open)
-    finish_turn("interrupted", false, {}, std::nullopt, record_->time_ms ? record_->time_ms : last_ms_);
-}
-
-// ---- One function per fact
-
-void Assembler::apply(const fact::Prompt& prompt) {
-  if (is_own_chain()) {
-    start_turn(prompt.text, prompt.origin);
-  } else if (prompt.text) {
-    emit(event::MessageAdded{"user", "text", prompt.text, {}, {}, std::nullopt});
-  }
-  for (const Media& one : prompt.media)
-    emit(event::MessageAdded{"user", one.kind, std::nullopt, {}, {}, one});
-}
-
-void Assembler::apply(const fact::MessageBlock& block) {
-  const bool assistant = block.role == "assistant";
-  if (assistant && is_own_chain() && block.kind == "text") {
-    state_.last_text = preview_source(block.text.value_or(""));
-    state_.last_text_truncated = block.text ? block.text->size() : 0;
-    pending_previews_ |= text_preview;
-  }
-  emit(event::MessageAdded{block.role, block.kind, block.text,
-                           assistant ? record_->message : std::string_view{},
-                           assistant ? record_->model : std::string_view{}, block.media});
-}
-
-void Assembler::apply(const fact::Command& command) {
-  if (!is_own_chain()) return;
-  command_uuid_ = record_->uuid;
-  command_ = command.text;
-}
-
-void Assembler::apply(const fact::Injected& injected) {
-  if (!is_own_chain()) return;
-  const std::string_view parent = record_->parent;
-  if (!parent.empty() && parent == command_uuid_) {
-    command_uuid_.clear();
-    start_turn(std::string_view(command_), "command");
-  } else if (!parent.empty() && parent == scheduled_fire_uuid_) {
-    emit(event::MessageAdded{"user", "text", injected.text, {}, {}, std::nullopt});
-  } else if (injected.hook_feedback) {
-    hook_feedback_ = true;
-  }
-}
-
-void Assembler::apply(const fact::ScheduledFire&) {
-  if (!is_own_chain()) return;
-  scheduled_fire_uuid_ = record_->uuid;
-  start_turn(std::nullopt, "task");
-}
-
-void Assembler::apply(const fact::Absorbed& absorbed) {
-  emit(event::MessageAdded{
-      "user", absorbed.media ? absorbed.media->kind : "text", absorbed.text, {}, {}, absorbed.media});
-}
-
-void Assembler::apply(const fact::MessageUsage& used) {
-  std::string_view message = record_->message;
-  std::uint64_t id = hash(message, HashKind::message) ^ hash(record_->request, HashKind::request);
-  if (message.empty()) {
-    message = record_->uuid.empty() ? std::string_view(record_name_) : record_->uuid;
-    id = hash(message, HashKind::record);
-  }
-  bool fresh = false;
-  Tokens& small = usage_by_message_.insert(id, {}, fresh);
-  const Usage* const large = large_usage_->find(id);
-  const Usage before = large ? *large : Usage{small.input, small.output, small.cache_read, small.cache_write};
-  Usage now{std::max(before.input, used.usage.input), std::max(before.output, used.usage.output),
-            std::max(before.cache_read, used.usage.cache_read),
-            std::max(before.cache_write, used.usage.cache_write)};
-  now.cache_write_1h = std::min(used.usage.cache_write_1h, now.cache_write);
-  constexpr std::uint64_t small_max = std::numeric_limits<std::uint32_t>::max();
-  if (std::max({now.input, now.output, now.cache_read, now.cache_write}) > small_max) {
-    large_usage_.change().insert(id, now, fresh) = now;
-  } else {
-    small = {static_cast<std::uint32_t>(now.input), static_cast<std::uint32_t>(now.output),
-             static_cast<std::uint32_t>(now.cache_read), static_cast<std::uint32_t>(now.cache_write)};
-  }
-  Usage more{now.input - before.input, now.output - before.output, now.cache_read - before.cache_read,
-             now.cache_write - before.cache_write};
-  // Not kept by message: the lines of a message repeat how long its cache is kept.
-  more.cache_write_1h = std::min(more.cache_write, now.cache_write_1h);
-  const bool is_higher = more != Usage{};
-  state_.usage.input += more.input;
-  state_.usage.output += more.output;
-  state_.usage.cache_read += more.cache_read;
-  state_.usage.cache_write += more.cache_write;
-  state_.usage.cache_write_1h += more.cache_write_1h;
-  if (is_own_chain()) state_.context_tokens = now.input + now.cache_read + now.cache_write;
-  bool is_cost_higher = false;
-  if (used.cost_usd) {
-    double& cost = cost_by_message_.change().insert(id, 0, fresh);
-    if (fresh) state_.usage_by_model.cover(used.model, before);
-    is_cost_higher = *used.cost_usd > cost;
-    if (is_cost_higher) {
-      state_.cost_usd = state_.cost_usd.value_or(0) + *used.cost_usd - cost;
-      state_.usage_by_model.add_cost(used.model, *used.cost_usd - cost);
-    }
-    cost = std::max(cost, *used.cost_usd);
-  }
-  if (is_higher) state_.usage_by_model.add(used.model, more, cost_by_message_->contains(id));
-  if (is_higher || is_cost_higher)
-    emit(event::UsageUpdated{message, used.model, now, state_.usage, state_.cost_usd});
-}
-
-void Assembler::apply(const fact::Cost& cost) {
-  state_.usage_by_model.cover_all();
-  state_.cost_total_ms = record_->time_ms ? record_->time_ms : state_.last_activity_ms;
-  if (state_.cost_usd == cost.usd) return;
-  state_.cost_usd = cost.usd;
-  emit(event::UsageUpdated{{}, {}, std::nullopt, state_.usage, state_.cost_usd});
-}
-
-void Assembler::apply(const fact::Stop& stop) {
-  if (!is_own_chain() || !state_.turn_open || own_open_calls_ > 0) return;
-  for (const Ending& one : endings)
-    if (one.stop_reason == stop.reason)
-      return finish_turn(one.outcome, false, stop.reason, stop.duration_ms,
-                         record_->time_ms ? record_->time_ms : last_ms_);
-}
-
-void Assembler::apply(const fact::TurnEnd& end) {
-  if (!is_own_chain() || !state_.turn_open) return;
-  const bool older = record_->time_ms && record_->time_ms < state_.turn_started_ms;
-  if (end.guarded && (older || last_ == Last::call || last_ == Last::result)) return;
-  finish_turn(end.outcome, false, end.stop_reason, end.duration_ms,
-              record_->time_ms ? record_->time_ms : last_ms_);
-}
-
-void Assembler::apply(const fact::Interrupted&) { interrupt(); }
-
-void Assembler::apply(const fact::Compaction& compaction) {
-  if (compaction.started) return emit(event::CompactionStarted{compaction.trigger});
-  if (compaction.kind == "full") {
-    close_calls("abandoned", is_own_chain());  // a sidechain's compaction abandons its own calls only
-    awaits_summary_ = true;
-  }
-  emit(event::CompactionFinished{compaction.trigger, compaction.pre_tokens, compaction.post_tokens,
-                                 compaction.duration_ms, compaction.kind});
-}
-
-void Assembler::apply(const fact::Summary& summary) {
-  if (!awaits_summary_) apply(fact::Compaction{.started = false, .trigger = {}, .kind = "full"});
-  awaits_summary_ = false;
-  emit(event::MessageAdded{"summary", "text", summary.text, {}, {}, std::nullopt});
-}
-
-void Assembler::apply(const fact::Notification& notification) {
-  const std::uint64_t task = hash(notification.task, HashKind::task);
-  const std::uint32_t* const resumed = resume_counts_->find(task);
-  const std::uint64_t generation = resumed ? *resumed : 0;
-  if (!finished_tasks_.change().insert(hash(notification.status, static_cast<HashKind>(task + generation))))
-    return;
-  emit(event::TaskFinished{notification.task, notification.call, notification.status, notification.summary});
-  const auto agent = std::find_if(state_.agents.begin(), state_.agents.end(), [&](const RunningAgent& one) {
-    return one.background && (one.subagent == cut_utf8(notification.task, text_bytes_max) ||
-                              (one.subagent.empty() && one.call == short_id(notification.call)));
-  });
-  if (agent == state_.agents.end()) {
-    const std::string_view name = short_text(notification.task);
-    counts_.dropped += early_reports_->size() >= early_reports_max && !early_reports_->find(name);
-    early_reports_.change()[name] = Report{std::string(short_text(agent_outcome(notification.status))),
-                                           notification.duration_ms, notification.tokens, notification.tools};
-    return;
-  }
-  const std::string call = agent->call;
-  event::AgentFinished finished;
-  finished.outcome = agent_outcome(notification.status);
-  finished.duration_ms = notification.duration_ms, finished.tokens = notification.tokens,
-  finished.tools = notification.tools;
-  finish_agent(call, finished);
-}
-
-void Assembler::apply(const fact::TodoList& list) { set_todos(list.todos, list.source); }
-
-void Assembler::apply(const fact::AgentLink& link) {
-  for (RunningAgent& one : state_.agents)
-    if (one.call == short_id(link.call) && one.subagent.empty()) one.subagent = short_text(link.subagent);
-}
-
 std::size_t Assembler::memory_bytes() const {
-  std::size_t bytes = sizeof *this + uuids_.memory_bytes() + sidechain_of_uuid_->memory_bytes() +
-                      call_numbers_.memory_bytes() + usage_by_message_.memory_bytes() +
-                      finished_tasks_->memory_bytes();
-  bytes += large_usage_->memory_bytes() + cost_by_message_->memory_bytes() + resume_counts_->memory_bytes();
-  bytes += chains_.capacity() * sizeof(Chain) + todo_lists_bytes_ + open_call_bytes_;
-  for (const Chain& chain : chains_) bytes += chain.agent.size();
-  bytes += (early_reports_->size() + early_results_->size()) * (sizeof(EarlyResult) + 64);
-  for (const auto& [task, report] : *early_reports_) bytes += 2 * task.size() + report.outcome.size();
-  for (const auto& [id, result] : *early_results_)
-    bytes += result.subagent.size() + result.report.outcome.size();
+  std::size_t bytes = sizeof *this + ids_.memory_bytes() + call_numbers_.memory_bytes() +
+                      usage_by_request_.memory_bytes() + large_usage_->memory_bytes() +
+                      cost_by_request_->memory_bytes();
+  bytes += todo_lists_bytes_ + open_call_bytes_;
   for (const Todo& todo : state_.todos) bytes += sizeof todo + todo.content.size() + todo.active_form.size();
   for (const OpenTool& tool : state_.tools)
     bytes += sizeof tool + tool.call.size() + tool.tool.size() + tool.agent.size() + tool.input.capacity();
   for (const RunningAgent& agent : state_.agents)
     bytes += sizeof agent + agent.call.size() + agent.subagent.size() + agent.agent_type.size() +
              agent.description.size();
-  for (const auto& [leaf, title] : *pending_titles_) bytes += sizeof title + title.size();
-  for (const std::string& title : titles_) bytes += title.size();
   bytes += state_.usage_by_model.memory_bytes();
   return bytes;
 }

@@ -1,11 +1,14 @@
-// Records → events. Total: accepts any record in any order, never throws for content, never follows parent
-// chains.
+// What the records of every agent program have in common once they are read: turns, calls, subagents, todo
+// lists and usage. Emits the events of a stream and keeps its state.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -13,9 +16,8 @@
 #include "base/text.hpp"
 #include "base/text_filter.hpp"
 #include "core/event.hpp"
-#include "core/record.hpp"
+#include "core/record_counts.hpp"
 #include "core/stream_state.hpp"
-#include "core/transcript.hpp"
 #include "core/type_counts.hpp"
 
 namespace earshot {
@@ -24,220 +26,271 @@ class Assembler {
  public:
   // Limits of what is kept of one transcript, far above what sessions have. RecordCounts::dropped counts what
   // is dropped at them. They depend on the records alone, so that a second read drops the same. Not limited
-  // are the hashes of uuids, messages, calls and tasks: less than 200 bytes per record.
+  // are hashes of ids: less than 200 bytes per record.
   // Open calls: beyond either limit the oldest is abandoned, but never the newest.
   static constexpr std::size_t open_calls_max = 4096, open_call_bytes_max = 4 << 20;
   // Running subagents: beyond, the oldest is dropped without an end.
   static constexpr std::size_t agents_max = 256;
-  // Ends of background agents read before their launch: beyond, the oldest is dropped.
-  static constexpr std::size_t early_reports_max = 256;
-  // Results read before their call: beyond, the new one is emitted, but not kept for the subagent's end.
-  static constexpr std::size_t early_results_max = 256;
-  // Inline sidechains: beyond, new ones join the last one.
-  static constexpr std::size_t chains_max = 4096;
   // Items and bytes of a todo list: its end is dropped.
   static constexpr std::size_t todos_max = 1024, todo_list_bytes_max = 1 << 20;
-  // Todo lists of all sidechains: beyond, a list is emitted, but not kept for later updates.
+  // Todo lists of all agents but the own chain: beyond, a list is emitted, but not kept for later updates.
   static constexpr std::size_t todo_lists_bytes_max = 8 << 20;
-  // Summaries waiting for their leaf: beyond, new ones are dropped.
-  static constexpr std::size_t titles_max = 64;
   // A title, description or other text that is kept; its end is dropped.
   static constexpr std::size_t text_bytes_max = 16 << 10;
-  // Ids of calls, agents and sidechains: longer ids are cut, which is not counted.
+  // Ids of calls, agents and requests: longer ids are cut, which is not counted.
   static constexpr std::size_t id_bytes_max = 1024;
+  // Entries of a table that a program's reader keeps by id: beyond, the oldest is dropped.
+  static constexpr std::size_t names_max = 1024;
+
+  struct Call {
+    std::string call, tool;
+    std::uint8_t purpose = 0;  // of the reader's own enumeration
+    bool asks = false;         // it waits for the user's answer; ignored for calls of other agents
+    bool background = false;   // the subagent continues after the call's result
+    std::vector<Todo> todos;   // the list that an ok result sets
+    std::string description;   // of the subagent that the call starts
+    // Set by invoke().
+    std::string agent, started;
+    std::int64_t started_ms = 0;
+
+    std::size_t bytes() const;  // as counted for open_call_bytes_max
+  };
+  /// Called after the end of a call was emitted; may emit others.
+  using CallClosed = std::function<void(const Call&)>;
+
+  /// Kinds of ids that are remembered. The same id may be one of each.
+  enum class IdOf : std::uint64_t { record, message, request, unnamed_message, task, call, turn, compaction };
 
   /// `filter` may be null; it outlives this object and redacts the previews in state() before they are cut.
   Assembler(std::string own_agent, std::string_view program, std::uint64_t key, const TextFilter* filter);
-
   Assembler(const Assembler&) = delete;
   Assembler& operator=(const Assembler&) = delete;
 
+  // ---- Lines and records
+
   /// Starts a line that ends at `end`; event indices restart at 1.
   void begin_line(std::uint64_t line_offset, const Cursor& end, EventSink& sink);
-  void skip_lines(const event::LineSkipped& lines);
-  void record(const Record& record);
-  /// Counts a record that was not read: no dialect is known yet, or it is not an object.
-  void count_type(std::string_view type, bool unknown) { types_.add(type, unknown); }
-  void set_dialect(std::string_view dialect) { state_.dialect = dialect; }
-
-  std::uint32_t index() const { return index_; }  // events of the current line so far
-  Cursor last_event() const { return last_event_; }
-  const StreamState& state() const {
-    if (pending_previews_) prepare_state();
-    return state_;
+  /// Starts a record of the line. Its events belong to the own chain. `time`: RFC 3339; empty: none.
+  void begin_record(std::string_view time, std::int64_t time_ms);
+  /// The same. A time that is not RFC 3339 is absent, any other is the stream's last activity.
+  void begin_record(std::string_view time);
+  /// The record is the stream's last activity, unless its time is older.
+  void note_activity();
+  /// The agent of the following events of this record; empty: the own chain of a session.
+  void set_agent(std::string_view agent) {
+    agent_ = agent;
+    is_own_chain_ = agent_ == own_agent_;
   }
-  const StreamState& raw_state() const { return state_; }  // its previews are neither redacted nor cut
-  RecordCounts& counts() { return counts_; }
-  const RecordCounts& counts() const { return counts_; }
-  const std::string& recorded_session() const { return recorded_session_; }
-  /// The agent of the whole stream, by its file or, for relayed events, by the events; empty: a main stream.
-  const std::string& recorded_agent() const { return own_agent_.empty() ? recorded_agent_ : own_agent_; }
-  void fit_memory() { uuids_.fit(), call_numbers_.fit(), usage_by_message_.fit(); }
-  std::size_t memory_bytes() const;
+  /// The agent of the whole stream; for transcripts whose records name it.
+  void set_own_agent(std::string_view agent);
+  void set_dialect(std::string_view dialect) { state_.dialect = dialect; }
+  void skip_lines(const event::LineSkipped& lines) {
+    if (!state_.warmup) emit(lines);
+  }
+  /// Counts a record; `unknown`: the program has no rule for its type.
+  void count_type(std::string_view type, bool unknown) { types_.add(type, unknown); }
+  /// False for a record whose id an earlier one of this stream had; it is counted as a duplicate.
+  bool is_new(std::string_view id, IdOf kind = IdOf::record) {
+    const bool is_new = ids_.insert(hash(id, kind));
+    counts_.duplicates += !is_new;
+    return is_new;
+  }
+  /// The same without counting.
+  bool remember(std::string_view id, IdOf kind) { return ids_.insert(hash(id, kind)); }
+  bool is_remembered(std::string_view id, IdOf kind = IdOf::record) const {
+    return ids_.contains(hash(id, kind));
+  }
+  /// The name of a record without an id: `@` and its line's offset; `.1` for the second record of the line.
+  std::string record_name() const;
 
- private:
-  struct Call {
-    std::string call, tool, started;
-    std::int64_t started_ms = 0;
-    std::uint32_t chain = own_chain;
-    fact::Invocation::Purpose purpose = fact::Invocation::Purpose::plain;
-    bool asks = false;
-    std::vector<Todo> todos;
-    std::size_t bytes() const;  // as counted for open_call_bytes_max
-  };
-  struct Chain {
-    std::string agent;
-    std::vector<Todo> todos;
-    bool user_record_seen = false;
-    bool warmup = false;  // internal; emits no events
-  };
-  struct Report {  // the end of a background agent, read before its launch
-    std::string outcome;
-    std::optional<std::int64_t> duration_ms;
-    std::optional<std::uint64_t> tokens, tools;
-  };
-  struct EarlyResult {  // a subagent's result, read before its call
-    Report report;
-    std::string subagent;
-    bool runs_in_background = false;
-  };
-  struct RelayedStateUpdate;
-  struct Tokens {  // of one message; larger counts are in large_usage_
-    std::uint32_t input = 0, output = 0, cache_read = 0, cache_write = 0;
-  };
-  enum class Last { nothing, text, call, result, other };
-  enum class HashKind : std::uint64_t { uuid = 0, message, request, record, task, call };  // seeds
-  static constexpr std::uint32_t own_chain = 0;
-
-  // assembler.cpp
-  bool is_new_record();
-  std::uint32_t find_chain();
-  bool is_warmup_record();
-  void emit_session_changes();
-  void update_last_block();
-  void start_turn(OptionalText prompt, std::string_view origin);
-  void finish_turn(std::string_view outcome, bool inferred, std::string_view stop_reason,
-                   std::optional<std::int64_t> duration_ms, std::int64_t end_ms);
-  void interrupt();
   /// `body`: one of the alternatives of EventBody, which is built where the event is.
   template <class Body>
   void emit(Body&& body) {
     // Member by member: a copy of all members together waits for the one that was just written.
     last_event_ = {cursor_.offset, ++index_, cursor_.prefix_hash};
     ++counts_.events;
-    const Event event({cursor_.offset, index_, cursor_.prefix_hash},
-                      record_ ? record_->time : std::string_view{}, record_ ? record_->time_ms : 0,
-                      state_.turn,
-                      record_ ? std::string_view(chains_[chain_].agent) : std::string_view(own_agent_),
+    if constexpr (std::is_same_v<std::remove_cvref_t<Body>, event::LimitsUpdated>)
+      state_.set_limits(body, time_);
+    static_assert(!std::is_same_v<std::remove_cvref_t<Body>, EventBody>);
+    const Event event({cursor_.offset, index_, cursor_.prefix_hash}, time_, time_ms_, state_.turn, agent_,
                       std::forward<Body>(body));
     sink_->on_event(event);
   }
-  bool is_own_chain() const { return chain_ == own_chain; }
-  std::uint64_t hash(std::string_view text, HashKind kind = HashKind::uuid) const;
-  std::string_view preview_source(std::string_view text) const;  // the bytes that a preview depends on
+  /// Emits an event of another daemon as it is. The caller applies it to mutable_state().
+  void emit_relayed(EventBody body, const RelayedEvent& relayed);
+
+  // ---- Session
+
+  bool started() const { return state_.started; }
+  /// Emits session.started with `fields`; program, dialect and what update_session() set before are added.
+  void start_session(event::SessionStarted fields);
+  /// Emits session.updated with the fields that have another value than before; nothing before the start.
+  /// An empty field is not known.
+  void update_session(event::SessionUpdated fields);
+
+  // ---- Turns
+
+  /// Opens the next turn. `began`: when it was announced, if earlier than this record.
+  void start_turn(OptionalText prompt, std::string_view origin, std::string_view began = {});
+  /// `end_ms`: for a duration that is not recorded; 0: unknown.
+  void finish_turn(std::string_view outcome, std::string_view stop_reason = {}, bool inferred = false,
+                   std::optional<std::int64_t> duration_ms = std::nullopt, std::int64_t end_ms = 0);
+
+  // ---- Content
+
+  void add_message(std::string_view role, std::string_view kind, OptionalText text,
+                   std::string_view message = {}, std::string_view model = {},
+                   std::optional<Media> media = std::nullopt);
+
+  // ---- Calls
+
+  /// Opens a call. False for an id that was invoked before: there is no event. Afterwards the reader starts
+  /// the call's subagent, if it has one, and calls abandon_oldest_calls().
+  bool invoke(Call call, const Json& input, std::string_view message = {});
+  /// Emits a call whose result was read before it.
+  void invoke_finished(std::string_view call, std::string_view tool, const Json& input,
+                       std::string_view message);
+  /// Abandons the oldest calls beyond the limits.
+  void abandon_oldest_calls(const CallClosed& closed = {});
+  /// An open call, valid until the next call is made or finished; null: it is finished or unknown.
+  const Call* open_call(std::string_view call) const;
+  Call* open_call(std::string_view call) { return const_cast<Call*>(std::as_const(*this).open_call(call)); }
+  /// The call of this agent that was made last and is open; null: none.
+  const Call* last_open_call(std::string_view agent) const;
+  /// True for calls that were made, and those that finish_unknown_call() finished.
+  bool was_invoked(std::string_view call) const { return call_numbers_.contains(hash_of_call(call)); }
+  /// Emits tool.finished, with the duration since the call if the event has none. Returns the call. Absent
+  /// for one that is not open: it is counted as a late result.
+  std::optional<Call> finish_call(std::string_view call, event::ToolFinished finished);
+  /// Emits the end of a call that was not read yet. False for a call that was, and one without an id: it is
+  /// counted as a late result.
+  bool finish_unknown_call(std::string_view call, event::ToolFinished finished);
+  /// Finishes the open calls, or those of one agent (empty: the own chain of a session), in order of
+  /// invocation.
+  void close_calls(std::string_view outcome, const CallClosed& closed = {},
+                   std::optional<std::string_view> agent = {});
+  /// A wait for the user that is no call, and its end; `since_ms`: its begin. `is_counted`: false if it is
+  /// not known when it ended.
+  void begin_wait() { state_.times.begin_wait(time_ms_); }
+  void end_wait(std::int64_t since_ms, bool is_counted) {
+    state_.times.end_wait(since_ms, is_counted ? time_ms_ : 0);
+  }
+  std::size_t open_calls() const { return open_calls_.size(); }
+  std::size_t own_open_calls() const { return own_open_calls_; }
+
+  // ---- Subagents and todo lists
+
+  /// `is_background`: it is known by now that the agent continues after its call.
+  void start_agent(const event::AgentStarted& started, bool is_background);
+  void finish_agent(const event::AgentFinished& finished);
+  /// Adds to the running agents in state(), without an event.
+  void add_agent(RunningAgent agent);
+  /// The running agent that this call started; null: none.
+  RunningAgent* running_agent(std::string_view call);
+  /// The same, no longer in state().
+  std::optional<RunningAgent> take_agent(std::string_view call);
+  /// The list of the current agent.
+  const std::vector<Todo>& todos() const;
+  /// No event if the list is as before. A field that an item lacks is that of the item with its id before.
+  void set_todos(std::vector<Todo> todos, std::string_view source);
+
+  // ---- Usage
+
+  struct RequestUsage {
+    std::string_view message, model;  // as in usage.updated
+    std::string_view counted_model;   // whose sums grow
+    Usage used;
+    std::optional<double> usd;
+    bool is_context = false;  // its input is the own chain's context
+  };
+  /// Adds what a request used to the totals, and emits usage.updated.
+  void account(const RequestUsage& request);
+  /// The same for a request whose records repeat its counts, and may raise them: no event for what was
+  /// counted before. `id`: the request's hash.
+  void account_once(const RequestUsage& request, std::uint64_t id);
+  /// Emits usage.updated with the totals in mutable_state().
+  void emit_totals() { emit(event::UsageUpdated{{}, {}, std::nullopt, state_.usage, state_.cost_usd}); }
+
+  // ---- State
+
+  const StreamState& state() const {
+    if (pending_previews_) prepare_state();
+    return state_;
+  }
+  const StreamState& raw_state() const { return state_; }  // its previews are neither redacted nor cut
+  StreamState& mutable_state() { return state_; }
+  RecordCounts& counts() { return counts_; }
+  const RecordCounts& counts() const { return counts_; }
+  std::uint32_t index() const { return index_; }  // events of the current line so far
+  Cursor last_event() const { return last_event_; }
+  std::int64_t time_ms() const { return time_ms_; }
+  std::string_view time() const { return time_; }
+  std::uint64_t line_offset() const { return line_offset_; }
+  bool is_own_chain() const { return is_own_chain_; }
+  const std::string& own_agent() const { return own_agent_; }
+  const std::string& recorded_session() const { return recorded_session_; }
+  void set_recorded_session(std::string_view session) { recorded_session_ = short_id(session); }
+  void fit_memory() { ids_.fit(), call_numbers_.fit(), usage_by_request_.fit(); }
+  std::size_t memory_bytes() const;
+
   static std::string_view short_id(std::string_view id) { return cut_utf8(id, id_bytes_max); }
   /// At most text_bytes_max bytes; counts what is cut.
-  std::string_view short_text(std::string_view text);
-  void update(std::string& field, std::string_view value, OptionalText& changed);
+  std::string_view short_text(std::string_view text) {
+    counts_.dropped += text.size() > text_bytes_max;
+    return cut_utf8(text, text_bytes_max);
+  }
+  /// The beginning that a preview in state() depends on.
+  std::string_view preview_source(std::string_view text) const;
+  /// Previews in mutable_state() were set to the beginnings of texts.
+  void set_previews_raw() { pending_previews_ |= prompt_preview | text_preview; }
+  void list_tool(OpenTool tool, const Json& input);
+  std::uint64_t hash(std::string_view text, IdOf kind) const;
+
+ private:
+  struct Tokens {  // of one request; larger counts are in large_usage_
+    std::uint32_t input = 0, output = 0, cache_read = 0, cache_write = 0;
+  };
+  enum Due : unsigned { prompt_preview = 1, text_preview = 2, input_preview = 4 };
+
+  std::uint64_t hash_of_call(std::string_view call) const { return hash(short_id(call), IdOf::call); }
+  void emit_finished(const Call& call, event::ToolFinished finished);
+  Call take_call(std::uint32_t number);
   void set_input(OpenTool& tool, const Json& input) const;
   void prepare_state() const;  // redacts and cuts the previews
 
-  void apply(const fact::Prompt& prompt);
-  void apply(const fact::MessageBlock& block);
-  void apply(const fact::Command& command);
-  void apply(const fact::Injected& injected);
-  void apply(const fact::ScheduledFire&);
-  void apply(const fact::Absorbed& absorbed);
-  void apply(const fact::Invocation& invocation);
-  void apply(const fact::Result& result);
-  void apply(const fact::MessageUsage& used);
-  void apply(const fact::Stop& stop);
-  void apply(const fact::TurnEnd& end);
-  void apply(const fact::Interrupted&);
-  void apply(const fact::Compaction& compaction);
-  void apply(const fact::Summary& summary);
-  void apply(const fact::Notification& notification);
-  void apply(const fact::TodoList& list);
-  void apply(const fact::AgentLink& link);
-  void apply(const fact::Cost& cost);
-  void apply(const fact::Queue& queue) { emit(queue); }
-  void apply(const fact::ApiError& error) { emit(error); }
-  void apply(const fact::Files& files) { emit(files); }
-  void apply(const fact::Title&) {}  // handled by emit_session_changes
-  void apply(const fact::Mode&) {}
-  void apply(const fact::PermissionMode&) {}
-
-  void apply_relayed(const RelayedEvent& relayed);  // assembler_relayed.cpp
-
-  // assembler_tools.cpp: calls, subagents, todos
-  Call* open_call(std::string_view id);
-  Call* find_call_by_position();
-  void close_call(Call call, event::ToolFinished finished, const fact::Result* result);
-  void close_calls(std::string_view outcome, bool every_chain);
-  void abandon_oldest_calls();
-  void add_agent(RunningAgent agent);
-  void finish_agent(std::string_view call, event::AgentFinished finished);
-  void finish_reported_agent(std::string_view call, const std::string& subagent);
-  static event::AgentFinished agent_end(const Report& report);
-  void apply_todos(const Call& call, const fact::Result& result);
-  void set_todos(std::vector<Todo> todos, std::string_view source);
-
-  const std::string own_agent_;
+  std::string own_agent_;
   const std::uint64_t key_;
   const TextFilter* const filter_;
   // Previews are prepared on demand: most are replaced before they are read.
   mutable StreamState state_;
-  enum Due : unsigned { prompt_preview = 1, text_preview = 2, input_preview = 4 };
   mutable unsigned pending_previews_ = 0;
   RecordCounts counts_;
   TypeCounts types_{counts_};
   std::string recorded_session_;
-  std::string recorded_agent_;  // of relayed events
 
-  HashSet uuids_;
-  Rare<HashMap<std::uint32_t>> sidechain_of_uuid_;  // of inline sidechains only
-  std::vector<Chain> chains_;                       // [0] is the own chain
-  std::uint32_t last_sidechain_ = own_chain;
-
-  std::string titles_[4];  // by fact::Title::Kind, which is also the precedence
-  Rare<std::vector<std::pair<std::uint64_t, std::string>>> pending_titles_;  // by the leaf's hash
-  bool only_summaries_ = true;
-  bool has_turn_positions_ = false;
-
+  HashSet ids_;
   HashMap<std::uint32_t> call_numbers_;       // of every call id: its number in open_calls_; 0: finished
   std::map<std::uint32_t, Call> open_calls_;  // in order of invocation
-  Rare<std::unordered_map<std::uint64_t, EarlyResult>> early_results_;  // by call id
   std::uint32_t call_count_ = 0;
-  std::uint32_t own_open_calls_ = 0;
-  std::size_t open_call_bytes_ = 0;
-  std::size_t todo_lists_bytes_ = 0;  // of the sidechains
+  std::size_t own_open_calls_ = 0, open_call_bytes_ = 0;
+  Rare<std::map<std::string, std::vector<Todo>, std::less<>>> todo_lists_;  // of other agents
+  std::size_t todo_lists_bytes_ = 0;
 
-  Last last_ = Last::nothing;
-  std::int64_t last_ms_ = 0;  // of the turn's last user or assistant record
   std::uint32_t turn_tools_ = 0;
-  Usage turn_usage_;              // totals at the start of the turn
-  std::string finished_message_;  // later blocks of it belong to the finished turn
-  std::string message_;           // the own chain's last message
-  bool hook_feedback_ = false;
-  std::string command_uuid_, command_, scheduled_fire_uuid_;
-  bool awaits_summary_ = false;  // a compaction finished and its summary has not been read
-
-  HashMap<Tokens> usage_by_message_;
+  Usage turn_usage_;  // totals at the start of the turn
+  HashMap<Tokens> usage_by_request_;
   Rare<HashMap<Usage>> large_usage_;
-  Rare<HashMap<double>> cost_by_message_;
-  Rare<HashSet> finished_tasks_;
-  Rare<HashMap<std::uint32_t>> resume_counts_;
-  Rare<BoundedMap<Report, early_reports_max>> early_reports_;  // by task
+  Rare<HashMap<double>> cost_by_request_;
 
   // The current line and record.
   EventSink* sink_ = nullptr;
   Cursor cursor_;
-  std::uint64_t line_offset_ = 0;
-  std::uint32_t index_ = 0;
   Cursor last_event_ = begin_cursor;
-  const Record* record_ = nullptr;
-  std::uint32_t chain_ = own_chain;
-  std::string record_name_;  // for a record without a uuid: `@` and the offset of its line
+  std::uint64_t line_offset_ = 0;
+  std::uint32_t index_ = 0, records_in_line_ = 0;
+  std::string_view time_, agent_;
+  std::int64_t time_ms_ = 0;
+  bool is_own_chain_ = true;
 };
 
 }  // namespace earshot

@@ -9,7 +9,6 @@
 #include "base/text.hpp"
 #include "base/work_ahead.hpp"
 #include "core/assembler.hpp"
-#include "core/assembly.hpp"
 #include "core/cursor.hpp"
 #include "core/line_parser.hpp"
 
@@ -26,6 +25,26 @@ std::size_t last_line_end(std::string_view bytes) {
 
 }  // namespace
 
+// Records of the format that needed them last.
+class RecordBuffer {
+ public:
+  /// False, and unchanged, for a format whose records cannot be read ahead.
+  bool use(const RecordFormat& format) {
+    if (format_ == &format) return true;
+    auto records = format.make_ahead();
+    if (!records) return false;
+    format_ = &format;
+    records_ = std::move(records);
+    return true;
+  }
+  RecordsAhead* operator->() const { return records_.get(); }
+  RecordsAhead& operator*() const { return *records_; }
+
+ private:
+  const RecordFormat* format_ = nullptr;
+  std::unique_ptr<RecordsAhead> records_;
+};
+
 // One chunk of lines; its records are read before it is their turn.
 class ChunkAhead final : public WorkAhead {
  public:
@@ -34,8 +53,10 @@ class ChunkAhead final : public WorkAhead {
   ChunkAhead() { parser_.keep_values(); }
 
   /// `lines` stay in place until the chunk is done.
-  void start(std::string_view lines, const Dialect& dialect, std::size_t line_bytes_max) {
+  void start(std::string_view lines, const RecordFormat& format, const Dialect& dialect,
+             std::size_t line_bytes_max) {
     lines_ = lines;
+    records_.use(format);
     dialect_ = &dialect;
     line_bytes_max_ = line_bytes_max;
     WorkAhead::start();
@@ -47,7 +68,7 @@ class ChunkAhead final : public WorkAhead {
   bool is_parsed() const { return is_parsed_; }
   const std::vector<std::uint32_t>& line_ends() const { return parser_.line_ends(); }
   LineParser::Kind kind(std::size_t line) const { return kinds_[line]; }
-  Record& record(std::size_t line) { return records_[line]; }
+  RecordsAhead& records() { return *records_; }  // by line; unused ones are stale
 
   std::atomic<bool> is_posted = false;
 
@@ -59,7 +80,6 @@ class ChunkAhead final : public WorkAhead {
     const std::size_t count = line_ends().size();
     if (count > lines_max) return false;
     kinds_.assign(count, LineParser::Kind::blank);
-    if (records_.size() < count) records_.resize(count);
     std::size_t begin = 0;
     for (std::size_t n = 0; n < count; ++n) {
       const std::uint32_t end = line_ends()[n];
@@ -72,8 +92,7 @@ class ChunkAhead final : public WorkAhead {
       const LineParser::Parsed parsed = parser_.next_line(line, end);
       kinds_[n] = parsed.kind;
       if (parsed.kind != LineParser::Kind::object) continue;
-      records_[n].clear();
-      dialect_->read(parsed.value, {}, records_[n]);
+      records_->read(n, parsed.value, {}, *dialect_);
     }
     return true;
   }
@@ -84,7 +103,7 @@ class ChunkAhead final : public WorkAhead {
   bool is_parsed_ = false;
   LineParser parser_;
   std::vector<LineParser::Kind> kinds_;
-  std::vector<Record> records_;  // by line; unused ones are stale
+  RecordBuffer records_;
 };
 
 struct Workspace::Parts {
@@ -104,7 +123,8 @@ struct Workspace::Parts {
   }
 
   LineParser parser;
-  Record record;
+  NestedJson nested;
+  RecordBuffer records;  // one: that of the current line
   std::string spare;
   Post post;                                       // null: nothing is parsed ahead
   std::vector<std::shared_ptr<ChunkAhead>> ahead;  // used in turn
@@ -123,13 +143,10 @@ struct Transcript::Parts {
   explicit Parts(TranscriptOptions given)
       : options(std::move(given)),
         prefix_hash(options.hash_key),
-        assembler(options.own_agent, options.reader ? options.reader->program() : std::string_view{},
+        assembler(options.own_agent, options.format ? options.format->program() : std::string_view{},
                   options.hash_key, options.filter),
         end{0, 0, options.hash_key} {
-    if (options.reader) records = options.reader->make_assembler();
-    if (records)
-      assembly = std::make_unique<Assembly>(options.own_agent, options.reader->program(), options.hash_key,
-                                            options.filter, assembler.counts());
+    if (options.format) reader = options.format->make_reader(options.reads_internal);
   }
 
   void feed(std::span<const char> bytes, Workspace::Parts& work, EventSink& sink);
@@ -142,22 +159,16 @@ struct Transcript::Parts {
   void begin_line(std::size_t bytes, EventSink& sink);
   void read_line(const LineParser::Parsed& parsed, std::string_view line, Workspace::Parts& work);
   void salvage_line(std::string_view line, Workspace::Parts& work);
-  void read_record(const LineParser::Parsed& parsed, std::string_view raw, Record& record);
+  void read_record(const LineParser::Parsed& parsed, std::string_view raw, Workspace::Parts& work);
   void skip_long_line(std::size_t bytes, EventSink& sink);
   void skip(std::uint64_t offset, std::size_t bytes, std::string_view reason);
   void end_run();
   void close_line(std::uint64_t next);
-  const StreamState& raw_state() const { return assembly ? assembly->raw_state() : assembler.raw_state(); }
-  void skip_lines(const event::LineSkipped& lines) {
-    if (assembly) return assembly->skip_lines(lines);
-    assembler.skip_lines(lines);
-  }
 
   TranscriptOptions options;
   PrefixHash prefix_hash;
   Assembler assembler;
-  std::unique_ptr<RecordAssembler> records;
-  std::unique_ptr<Assembly> assembly;
+  std::unique_ptr<RecordReader> reader;
   const Dialect* dialect = nullptr;  // null: no record has proved one yet
   Cursor end;
   std::size_t line_bytes = 0;  // of the current line, with its LF
@@ -179,8 +190,7 @@ void Transcript::Parts::feed(std::span<const char> given, Workspace::Parts& work
     finish_tail(work, sink);
   }
   while (!bytes.empty()) {
-    // Records that mean something by those before them are read in their order.
-    if (work.post && dialect && !records) bytes = feed_ahead(bytes, work, sink);
+    if (work.post && dialect && work.records.use(*options.format)) bytes = feed_ahead(bytes, work, sink);
     // As many whole lines as fit a chunk; a longer line alone.
     std::size_t lf = last_line_end(bytes);
     if (lf == bytes.npos) lf = bytes.find('\n', LineParser::chunk_bytes_max);
@@ -201,7 +211,7 @@ std::string_view Transcript::Parts::feed_ahead(std::string_view bytes, Workspace
       const std::size_t lf = last_line_end(bytes);
       if (lf == bytes.npos) break;
       const std::shared_ptr<ChunkAhead>& chunk = work.ahead[started % ring];
-      chunk->start(bytes.substr(0, lf + 1), *dialect, options.line_bytes_max);
+      chunk->start(bytes.substr(0, lf + 1), *options.format, *dialect, options.line_bytes_max);
       bytes.remove_prefix(lf + 1);
       // The first one is parsed here. A task that was late runs whatever its chunk contains then.
       if (started == 0 || chunk->is_posted.exchange(true)) continue;
@@ -236,7 +246,7 @@ void Transcript::Parts::take_chunk(ChunkAhead& chunk, Workspace::Parts& work, Ev
     begin_line(line.size(), sink);
     if (chunk.kind(n) == LineParser::Kind::object) {
       end_run();
-      assembler.record(chunk.record(n));
+      reader->assemble(chunk.records(), n, assembler);
     } else {
       read_line({chunk.kind(n)}, line, work);
     }
@@ -327,17 +337,13 @@ void Transcript::Parts::skip_long_line(std::size_t bytes, EventSink& sink) {
 
 // `prefix_hash` is already that of the line's end.
 void Transcript::Parts::begin_line(std::size_t bytes, EventSink& sink) {
-  const Cursor line_end{end.offset + bytes, 0, prefix_hash.value()};
-  if (assembly)
-    assembly->begin_line(end.offset, line_end, sink);
-  else
-    assembler.begin_line(end.offset, line_end, sink);
+  assembler.begin_line(end.offset, {end.offset + bytes, 0, prefix_hash.value()}, sink);
   line_bytes = bytes;
   ++assembler.counts().lines;
 }
 
 void Transcript::Parts::close_line(std::uint64_t next) {
-  end = {next, assembly ? assembly->index() : assembler.index(), prefix_hash.value()};
+  end = {next, assembler.index(), prefix_hash.value()};
 }
 
 void Transcript::Parts::read_line(const LineParser::Parsed& parsed, std::string_view line,
@@ -352,7 +358,7 @@ void Transcript::Parts::read_line(const LineParser::Parsed& parsed, std::string_
     case LineParser::Kind::object:
     case LineParser::Kind::other:
       end_run();
-      return read_record(parsed, Value::has_raw ? std::string_view{} : line, work.record);
+      return read_record(parsed, Value::has_raw ? std::string_view{} : line, work);
   }
 }
 
@@ -363,7 +369,7 @@ void Transcript::Parts::salvage_line(std::string_view line, Workspace::Parts& wo
   if (split.is_broken && split.is_salvaged) {
     end_run();
     ++assembler.counts().skipped_lines;
-    skip_lines({end.offset, 1, line_bytes, "not JSON", true});
+    assembler.skip_lines({end.offset, 1, line_bytes, "not JSON", true});
   } else if (split.is_broken) {
     skip(end.offset, line_bytes, "not JSON");
   } else {
@@ -376,33 +382,34 @@ void Transcript::Parts::salvage_line(std::string_view line, Workspace::Parts& wo
     const LineParser::Parsed parsed = work.parser.parse_repaired(record.dom_text);
     if (parsed.kind == LineParser::Kind::refused) continue;
     repaired |= record.is_changed;
-    read_record(parsed, record.text, work.record);
+    read_record(parsed, record.text, work);
   }
   if (repaired) ++assembler.counts().repaired_lines;
   work.parser.release_long();
 }
 
-void Transcript::Parts::read_record(const LineParser::Parsed& parsed, std::string_view raw, Record& record) {
+void Transcript::Parts::read_record(const LineParser::Parsed& parsed, std::string_view raw,
+                                    Workspace::Parts& work) {
   if (parsed.kind != LineParser::Kind::object) return assembler.count_type("(not an object)", true);
   const Value& json = parsed.value;
   const Dialect* current = dialect;
-  if (!current && options.reader) {
-    dialect = current = options.reader->detect(json);
-    if (dialect && assembly)
-      assembly->set_dialect(dialect->name());
-    else if (dialect)
-      assembler.set_dialect(dialect->name());
+  if (!current && options.format) {
+    dialect = current = options.format->detect(json);
+    if (dialect)
+      assembler.set_dialect(dialect->name);
     else
-      current = options.reader->metadata_dialect(json);
+      current = options.format->metadata_dialect(json);
   }
   if (!current) {
     ++assembler.counts().undecided_records;
     return assembler.count_type(json.text_of("type"), true);
   }
-  if (records) return records->read(json, raw, *assembly);
-  record.clear();
-  current->read(json, raw, record);
-  assembler.record(record);
+  if (!work.records.use(*options.format)) {
+    reader->read(json, raw, work.nested, assembler);
+    return work.nested.release_long();
+  }
+  work.records->read(0, json, raw, *current);
+  reader->assemble(*work.records, 0, assembler);
 }
 
 // Adds the line to the run of lines skipped for the same reason.
@@ -415,7 +422,7 @@ void Transcript::Parts::skip(std::uint64_t offset, std::size_t bytes, std::strin
 }
 
 void Transcript::Parts::end_run() {
-  if (run.lines > 0) skip_lines(run);
+  if (run.lines > 0) assembler.skip_lines(run);
   run = {};
 }
 
@@ -429,33 +436,22 @@ void Transcript::feed(std::span<const char> bytes, Workspace& workspace, EventSi
 }
 
 Cursor Transcript::end() const { return parts_->end.offset == 0 ? begin_cursor : parts_->end; }
-Cursor Transcript::last_event() const {
-  return parts_->assembly ? parts_->assembly->last_event() : parts_->assembler.last_event();
-}
+Cursor Transcript::last_event() const { return parts_->assembler.last_event(); }
 std::size_t Transcript::pending_bytes() const {
   return parts_->too_long ? parts_->long_bytes : parts_->tail.size();
 }
 std::uint64_t Transcript::bytes_read() const { return parts_->end.offset + pending_bytes(); }
-const StreamState& Transcript::state() const {
-  return parts_->assembly ? parts_->assembly->state() : parts_->assembler.state();
-}
-const std::string& Transcript::project() const { return parts_->raw_state().project; }
-const std::string& Transcript::program() const { return parts_->raw_state().program; }
-std::int64_t Transcript::last_activity_ms() const { return parts_->raw_state().last_activity_ms; }
+const StreamState& Transcript::state() const { return parts_->assembler.state(); }
+const std::string& Transcript::project() const { return parts_->assembler.raw_state().project; }
+const std::string& Transcript::program() const { return parts_->assembler.raw_state().program; }
+std::int64_t Transcript::last_activity_ms() const { return parts_->assembler.raw_state().last_activity_ms; }
 const RecordCounts& Transcript::counts() const { return parts_->assembler.counts(); }
-const std::string& Transcript::recorded_session() const {
-  return parts_->assembly ? parts_->assembly->recorded_session() : parts_->assembler.recorded_session();
-}
-const std::string& Transcript::recorded_agent() const {
-  return parts_->assembly ? parts_->assembly->own_agent() : parts_->assembler.recorded_agent();
-}
-void Transcript::fit_memory() {
-  parts_->assembler.fit_memory();
-  if (parts_->assembly) parts_->assembly->fit_memory();
-}
+const std::string& Transcript::recorded_session() const { return parts_->assembler.recorded_session(); }
+const std::string& Transcript::recorded_agent() const { return parts_->assembler.own_agent(); }
+void Transcript::fit_memory() { parts_->assembler.fit_memory(); }
 std::size_t Transcript::memory_bytes() const {
-  const std::size_t assembled = parts_->assembly ? parts_->assembly->memory_bytes() : 0;
-  return sizeof(Parts) + parts_->tail.capacity() + parts_->assembler.memory_bytes() + assembled;
+  const std::size_t read = parts_->reader ? parts_->reader->memory_bytes() : 0;
+  return sizeof(Parts) + parts_->tail.capacity() + parts_->assembler.memory_bytes() + read;
 }
 
 }  // namespace earshot

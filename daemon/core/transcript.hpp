@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,7 +11,8 @@
 #include "base/text_filter.hpp"
 #include "core/cursor.hpp"
 #include "core/event.hpp"
-#include "core/record.hpp"
+#include "core/record_counts.hpp"
+#include "core/record_reader.hpp"
 #include "core/stream_state.hpp"
 
 namespace earshot {
@@ -49,18 +49,8 @@ struct TranscriptOptions {
   std::string own_agent;       // the agent's id for a file named agent-<id>.jsonl; empty for a session
   std::size_t line_bytes_max = 16 << 20;  // a longer line is skipped and reported
   const TextFilter* filter = nullptr;     // redacts the previews in state(); outlives the transcript
-  const RecordReader* reader = nullptr;   // outlives the transcript; null: records are counted, not read
-};
-
-/// Counters for --stats and /metrics. `types` counts records by `type` (or `type/subtype`).
-struct RecordCounts {
-  std::uint64_t lines = 0, empty_lines = 0, records = 0, skipped_lines = 0, duplicates = 0, late_results = 0,
-                events = 0;
-  std::uint64_t repaired_lines = 0;     // kept with U+FFFD, or with a number too large for a double
-  std::uint64_t undecided_records = 0;  // before any record proved a dialect
-  std::uint64_t dropped = 0;  // calls, agents, results, texts and lists beyond a limit of the assembler
-  std::map<std::string, std::uint64_t, std::less<>> types;
-  std::map<std::string, std::uint64_t, std::less<>> unknown_types;  // a subset of types
+  const RecordFormat* format = nullptr;   // outlives the transcript; null: records are counted, not read
+  bool reads_internal = false;            // as RecordFormat::make_reader()
 };
 
 class Transcript {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "core/transcript.hpp"
+#include "core/record_counts.hpp"
 
 namespace earshot {
 

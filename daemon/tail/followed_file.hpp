@@ -116,7 +116,7 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   std::int64_t modified_ms() const override { return stat.modified_ms(); }
   std::uint64_t published_bytes() const override { return is_added ? bytes_read() : fold_bytes; }
 
-  bool reads_relayed() const { return !options_.reader || options_.reader->program().empty(); }
+  bool reads_relayed() const { return !options_.format || options_.format->program().empty(); }
   std::uint64_t bytes_read() const { return transcript_.bytes_read(); }
   /// How many bytes before bytes_read() are read again to detect a rewrite.
   std::size_t overlap_bytes() const;

@@ -189,7 +189,7 @@ class Tail::Impl final : private Discovery::Observer {
     const Root* root = find_root(stream.name());
     return open_history(disk_, stream.path(),
                         {options_.hash_key, stream.path_identity().agent, options_.line_bytes_max, nullptr,
-                         root ? &root->program->reader() : &default_program().reader()});
+                         root ? &root->program->format() : &default_program().format()});
   }
 
   void record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) {
@@ -316,7 +316,7 @@ class Tail::Impl final : private Discovery::Observer {
     on_not_cold(directory, stem);
     StreamIdentity identity = identify(directory, stem);
     TranscriptOptions options{options_.hash_key, identity.agent, options_.line_bytes_max, options_.filter,
-                              &program_of(directory).reader()};
+                              &program_of(directory).format()};
     const bool is_subagent = !identity.agent.empty();
     file.followed = std::make_shared<FollowedFile>(stream_name_of(directory, stem),
                                                    Discovery::transcript_path(directory, stem),
@@ -527,9 +527,9 @@ class Tail::Impl final : private Discovery::Observer {
       const long got = fd ? read_at(fd.get(), text.data(), text.size() - feed_padding, 0) : 0;
       return std::pair(std::move(text), static_cast<std::size_t>(std::max(got, 0L)));
     };
-    const RecordReader* reader = &program_of(directory).reader();
-    disk_.run(std::move(work), [this, path, reader](const std::pair<std::string, std::size_t>& read) {
-      Transcript transcript({options_.hash_key, "acompact", options_.line_bytes_max, nullptr, reader});
+    const RecordFormat* format = &program_of(directory).format();
+    disk_.run(std::move(work), [this, path, format](const std::pair<std::string, std::size_t>& read) {
+      Transcript transcript({options_.hash_key, "acompact", options_.line_bytes_max, nullptr, format});
       NullSink no_events;
       transcript.feed(std::span(read.first).first(read.second), workspace_, no_events);
       if (const std::string session = transcript.recorded_session(); !session.empty())

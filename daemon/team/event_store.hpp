@@ -198,7 +198,7 @@ class EventStore {
 namespace earshot {
 
 /// Reads the store's files: transcripts whose lines are events that other daemons published.
-const RecordReader& relayed_reader();
+const RecordFormat& relayed_format();
 
 /// The program of a hub's root.
 const AgentProgram& relayed_program();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <utility>
 
 #include "agents/stream_name.hpp"
@@ -19,6 +20,8 @@ namespace {
 using dom::element;
 
 constexpr std::size_t files_max = 4096;  // of `files_count`; a larger count is reduced to it
+
+using Texts = std::deque<std::string>;  // of one event, that are not in its line
 
 Usage usage_of(const element& json) {
   const auto count = [&](std::string_view key) { return dom::count_of(json, key).value_or(0); };
@@ -82,8 +85,8 @@ void read_value(const element& json, std::vector<Media>& values) {
 // could not use the event.
 class FieldReader {
  public:
-  FieldReader(const element& json, Record& record, RelayedEvent& event)
-      : json_(json), record_(record), event_(event) {}
+  FieldReader(const element& json, Texts& texts, RelayedEvent& event)
+      : json_(json), texts_(texts), event_(event) {}
 
   template <class Field, class Value>
   bool read(const Field& field, Value& value) {
@@ -100,7 +103,7 @@ class FieldReader {
       } else if constexpr (Field::kind == FieldKind::windows) {
         event_.windows = windows_of(*json);
       } else if constexpr (Field::kind == FieldKind::input) {
-        if (json) value.json = record_.keep(simdjson::minify(*json));
+        if (json) value.json = texts_.emplace_back(simdjson::minify(*json));
       } else {
         if (json) read_value(*json, value);
       }
@@ -129,21 +132,21 @@ class FieldReader {
   }
 
   const element& json_;
-  Record& record_;
+  Texts& texts_;
   RelayedEvent& event_;
 };
 
 template <class Body>
-bool read_body(const element& json, Record& record, RelayedEvent& event) {
+bool read_body(const element& json, Texts& texts, RelayedEvent& event) {
   Body& body = event.body.emplace<Body>();
-  FieldReader reader(json, record, event);
+  FieldReader reader(json, texts, event);
   return std::apply([&](const auto&... fields) { return (reader.read(fields, body.*fields.member) && ...); },
                     EventTable<Body>::fields);
 }
 
 struct Type {
   std::string_view name;
-  bool (*read)(const element&, Record&, RelayedEvent&);
+  bool (*read)(const element&, Texts&, RelayedEvent&);
 };
 constexpr auto types = []<std::size_t... index>(std::index_sequence<index...>) {
   return std::array{Type{EventTable<std::variant_alternative_t<index, EventBody>>::type,
@@ -193,53 +196,195 @@ class RelayedDom {
   simdjson::dom::parser parser_;
 };
 
-class RelayedDialect final : public Dialect {
+// Applies an event to the state of its stream.
+class StateUpdate {
  public:
-  std::string_view name() const override { return {}; }
+  StateUpdate(Assembler& to, const RelayedEvent& relayed)
+      : to_(to), state_(to.mutable_state()), relayed_(relayed) {}
 
-  void read(const Value& value, std::string_view, Record& out) const override {
-    thread_local RelayedDom dom;
-    const auto root = dom.parse(value);
-    if (!root) return;
-    const element& json = *root;
-    out.type = dom::text_of(json, "type");
-    out.time = dom::text_of(json, "time");
-    out.time_ms = parse_time(out.time).value_or(0);
-    if (out.time_ms == 0) out.time = {};
-    const std::string_view session = dom::text_of(json, "session");
-    if (!session.empty())
-      out.session = out.keep(std::string(session) + '@' + std::string(dom::text_of(json, "host")));
-
-    RelayedEvent event;
-    dom::object object;
-    const auto type =
-        std::find_if(types.begin(), types.end(), [&](const Type& each) { return each.name == out.type; });
-    if (type == types.end() || json.get_object().get(object) || !type->read(json, out, event)) {
-      out.unknown = out.type != "reset";
-      return;
-    }
-    event.turn = static_cast<std::uint32_t>(dom::count_of(json, "turn").value_or(0));
-    event.agent = dom::text_of(json, "agent");
-    event.members.json = out.keep(other_members(object));
-    event.truncated = truncated_of(json);
-    out.relayed = std::move(event);
+  void operator()(const event::SessionStarted& e) {
+    take_agent();
+    state_.started = true;
+    set(state_.program, e.program), set(state_.dialect, e.dialect), set(state_.version, e.version),
+        set(state_.cwd, e.cwd);
+    set(state_.git_branch, e.git_branch), set(state_.project, e.project), set(state_.title, e.title);
+    set(state_.continues, e.continues), set(state_.mode, e.mode);
+    set(state_.permission_mode, e.permission_mode), set(state_.sandbox, e.sandbox);
+    set(state_.source, e.source), set(state_.originator, e.originator);
+    set(state_.parent, e.parent), set(state_.agent_type, e.agent_type);
+    if (state_.project.empty()) state_.project = state_.cwd;
   }
+  void operator()(const event::SessionUpdated& e) {
+    set(state_.title, e.title), set(state_.cwd, e.cwd), set(state_.git_branch, e.git_branch);
+    set(state_.model, e.model), set(state_.version, e.version), set(state_.mode, e.mode);
+    set(state_.permission_mode, e.permission_mode), set(state_.sandbox, e.sandbox);
+    if (state_.project.empty()) state_.project = state_.cwd;
+  }
+  void operator()(const event::TurnStarted& e) {
+    take_agent();
+    state_.turn_open = true;
+    state_.turn_started = to_.time();
+    state_.turn_started_ms = to_.time_ms();
+    state_.times.start_turn(to_.time_ms());
+    state_.turn_prompt = to_.preview_source(e.prompt.value_or(""));
+    state_.turn_prompt_truncated = bytes_of("prompt", e.prompt);
+    state_.tools.clear();
+  }
+  void operator()(const event::TurnFinished& e) {
+    state_.turn_open = false;
+    state_.last_outcome = e.outcome;
+    state_.last_finished = to_.time();
+    state_.times.set_turn_waited(e.waited_ms);
+    state_.times.finish_turn(to_.time_ms());
+  }
+  void operator()(const event::MessageAdded& e) {
+    if (e.role != "assistant" || e.kind != "text" || !to_.is_own_chain()) return;
+    state_.last_text = to_.preview_source(e.text.value_or(""));
+    state_.last_text_truncated = bytes_of("text", e.text);
+  }
+  void operator()(const event::ToolInvoked& e) {
+    OpenTool open;
+    open.call = Assembler::short_id(e.call), open.tool = to_.short_text(e.tool);
+    if (!to_.is_own_chain()) open.agent = Assembler::short_id(relayed_.agent);
+    to_.list_tool(std::move(open), e.input);
+  }
+  void operator()(const event::ToolFinished& e) {
+    const std::string_view call = Assembler::short_id(e.call);
+    std::erase_if(state_.tools, [&](const OpenTool& one) { return one.call == call; });
+    name_agent(state_, call, Assembler::short_id(e.background));
+  }
+  void operator()(const event::TodoUpdated& e) {
+    if (!to_.is_own_chain()) return;
+    const std::size_t kept = std::min(e.todos.size(), Assembler::todos_max);
+    to_.counts().dropped += kept < e.todos.size();
+    state_.todos.assign(e.todos.begin(), e.todos.begin() + static_cast<std::ptrdiff_t>(kept));
+    state_.todos_time = to_.time();
+  }
+  void operator()(const event::AgentStarted& e) {
+    RunningAgent agent;
+    agent.call = Assembler::short_id(e.call), agent.subagent = to_.short_text(e.subagent);
+    agent.agent_type = to_.short_text(e.agent_type), agent.description = to_.preview_source(e.description);
+    agent.background = e.background;
+    to_.add_agent(std::move(agent));
+  }
+  void operator()(const event::AgentFinished& e) { to_.take_agent(e.call); }
+  void operator()(const event::UsageUpdated& e) {
+    add_by_model(e);
+    state_.usage = e.total;
+    if (e.cost_usd) state_.cost_usd = e.cost_usd;
+    if (!to_.is_own_chain()) return;
+    if (e.context_window) state_.context_window = e.context_window;
+    if (e.context_tokens)
+      state_.context_tokens = *e.context_tokens;
+    else if (e.of_message)
+      state_.context_tokens = e.of_message->input + e.of_message->cache_read + e.of_message->cache_write;
+  }
+  void operator()(const event::LimitsUpdated& e) { state_.set_limits(e, to_.time()); }
+  template <class Other>
+  void operator()(const Other&) {}  // changes no state
+
+ private:
+  // Of an event that belongs to the stream's own chain.
+  void take_agent() { to_.set_own_agent(relayed_.agent); }
+  static void set(std::string& field, std::string_view value) {
+    if (!value.empty()) field = value;
+  }
+  static void set(std::string& field, const OptionalText& value) {
+    if (value) field = *value;
+  }
+  // The size of a text before the other daemon cut it.
+  std::uint64_t bytes_of(std::string_view path, const OptionalText& text) const {
+    for (const TruncatedPath& each : relayed_.truncated)
+      if (each.path == path) return each.bytes;
+    return text ? text->size() : 0;
+  }
+  // A cost that grew covers what the event adds; one without a message is a total.
+  void add_by_model(const event::UsageUpdated& e) {
+    const std::string_view model = e.model.empty() ? std::string_view(state_.model) : e.model;
+    const bool has_cost = e.cost_usd && e.cost_usd != state_.cost_usd;
+    Usage more, earlier;  // before the first event that is known here
+    bool fell = false;
+    for (const auto count : {&Usage::input, &Usage::output, &Usage::cache_read, &Usage::cache_write}) {
+      fell |= e.total.*count < state_.usage.*count;
+      more.*count = std::max(e.total.*count, state_.usage.*count) - state_.usage.*count;
+      if (!e.of_message || state_.usage != Usage{}) continue;
+      earlier.*count = more.*count - std::min(more.*count, (*e.of_message).*count);
+      more.*count -= earlier.*count;
+    }
+    if (fell && e.of_message) more = *e.of_message;  // the program's total began anew
+    UsageByModel& by_model = state_.usage_by_model;
+    if (earlier != Usage{}) by_model.add_earlier(model, earlier, has_cost);
+    if (more != Usage{} && !e.of_message) by_model.mark_sum();
+    if (more != Usage{}) by_model.add(model, more, has_cost);
+    if (!has_cost) return;
+    if (e.of_message)
+      return by_model.add_cost(model, std::max(0.0, *e.cost_usd - state_.cost_usd.value_or(0)));
+    by_model.cover_all();
+    state_.cost_total_ms = to_.time_ms() ? to_.time_ms() : state_.last_activity_ms;
+  }
+
+  Assembler& to_;
+  StreamState& state_;
+  const RelayedEvent& relayed_;
 };
 
 class RelayedReader final : public RecordReader {
  public:
-  std::string_view program() const override { return {}; }
-  const Dialect* detect(const Value&) const override { return &dialect_; }
-  const Dialect* metadata_dialect(const Value&) const override { return nullptr; }
+  void read(const Value& value, std::string_view, NestedJson&, Assembler& to) override {
+    thread_local RelayedDom dom;
+    const auto root = dom.parse(value);
+    if (!root) return to.begin_record({});
+    const element& json = *root;
+    const std::string_view name = dom::text_of(json, "type");
+    RelayedEvent relayed;
+    Texts texts;
+    dom::object object;
+    const auto type =
+        std::find_if(types.begin(), types.end(), [&](const Type& each) { return each.name == name; });
+    const bool is_known =
+        type != types.end() && !json.get_object().get(object) && type->read(json, texts, relayed);
+    to.begin_record(dom::text_of(json, "time"));
+    to.count_type(name, !is_known && name != "reset");
+    const std::string_view session = dom::text_of(json, "session");
+    if (to.recorded_session().empty() && !session.empty())
+      to.set_recorded_session(std::string(session) + '@' + std::string(dom::text_of(json, "host")));
+    if (!is_known) return;
+    const std::string members = other_members(object);
+    relayed.turn = static_cast<std::uint32_t>(dom::count_of(json, "turn").value_or(0));
+    relayed.agent = dom::text_of(json, "agent");
+    relayed.members.json = members;
+    relayed.truncated = truncated_of(json);
+    emit(relayed, to);
+  }
+  std::size_t memory_bytes() const override { return sizeof *this; }
 
  private:
-  RelayedDialect dialect_;
+  static void emit(const RelayedEvent& relayed, Assembler& to) {
+    to.set_agent(relayed.agent);
+    to.mutable_state().turn = relayed.turn;
+    EventBody body = relayed.body;
+    if (auto* list = std::get_if<event::TodoUpdated>(&body)) list->todos = relayed.todos;
+    if (auto* limits = std::get_if<event::LimitsUpdated>(&body)) limits->windows = relayed.windows;
+    std::visit(StateUpdate(to, relayed), body);
+    to.set_previews_raw();
+    to.emit_relayed(std::move(body), relayed);
+  }
+};
+
+class RelayedFormat final : public RecordFormat {
+ public:
+  std::string_view program() const override { return {}; }
+  const Dialect* detect(const Value&) const override {
+    static constexpr Dialect dialect{};
+    return &dialect;
+  }
+  std::unique_ptr<RecordReader> make_reader(bool) const override { return std::make_unique<RelayedReader>(); }
 };
 
 class RelayedProgram final : public AgentProgram {
  public:
   std::string_view program() const override { return {}; }
-  const RecordReader& reader() const override { return relayed_reader(); }
+  const RecordFormat& format() const override { return relayed_format(); }
   std::span<const std::string_view> transcript_directories() const override {
     static constexpr std::array<std::string_view, 1> directories = {"projects"};
     return directories;
@@ -255,9 +400,9 @@ const AgentProgram& relayed_program() {
   return program;
 }
 
-const RecordReader& relayed_reader() {
-  static const RelayedReader reader;
-  return reader;
+const RecordFormat& relayed_format() {
+  static const RelayedFormat format;
+  return format;
 }
 
 }  // namespace earshot

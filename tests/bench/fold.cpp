@@ -62,7 +62,7 @@ simdjson::padded_string valid_lines(const std::vector<File>& files, std::size_t&
 
 std::size_t fold(const File& file, earshot::Workspace& workspace) {
   Counter counter;
-  earshot::Transcript transcript({.reader = &file.program->reader()});
+  earshot::Transcript transcript({.format = &file.program->format()});
   for (std::size_t at = 0; at < file.size(); at += piece_bytes)
     transcript.feed({file.text.data() + at, std::min(piece_bytes, file.size() - at)}, workspace, counter);
   return counter.events;

@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   constexpr const char* programs[] = {"codex", "copilot", "pi"};
   const AgentProgram& program = dialect < 4 ? default_program() : *find_agent_program(programs[dialect - 4]);
   TranscriptOptions options;
-  options.reader = &program.reader();
+  options.format = &program.format();
   options.hash_key = 0x5eed;
   if (input.byte() & 1 && dialect < 4) options.own_agent = "abc";
   const std::string bytes = fuzz::session(input, dialect);

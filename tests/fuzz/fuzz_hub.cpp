@@ -25,7 +25,7 @@ std::size_t common_bytes(const std::string& line) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace earshot;
   if (size < 8) return 0;
-  const auto [seed, bytes, options] = fuzz::FileInput(data, size, relayed_reader());
+  const auto [seed, bytes, options] = fuzz::FileInput(data, size, relayed_format());
   const fuzz::Run whole = fuzz::run(options, bytes, 0, seed);
   fuzz::require_same(whole, fuzz::run(options, bytes, seed & 4 ? 8 : 512, seed));
 

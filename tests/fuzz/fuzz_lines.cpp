@@ -44,7 +44,7 @@ struct Model {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input input(data, size);
   TranscriptOptions options;
-  options.reader = &claude_code::reader();
+  options.format = &claude_code::format();
   options.hash_key = 0x5eed;
   options.line_bytes_max = input.byte();
   const std::uint64_t seed = input.byte();

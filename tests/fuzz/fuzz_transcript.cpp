@@ -8,9 +8,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace earshot;
   if (size < 8) return 0;
-  auto [seed, bytes, options] = fuzz::FileInput(data, size, claude_code::reader());
+  auto [seed, bytes, options] = fuzz::FileInput(data, size, claude_code::format());
   const AgentProgram* const program = detect_program(bytes);
-  if (program) options.reader = &program->reader();
+  if (program) options.format = &program->format();
   if (seed & 1 && (!program || program == &claude_code::program())) options.own_agent = "abc";
 
   const fuzz::Run whole = fuzz::run(options, bytes, 0, seed);

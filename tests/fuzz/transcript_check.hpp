@@ -13,11 +13,11 @@ namespace earshot::fuzz {
 
 /// An input of eight bytes that choose the split and the line limit, then a file.
 struct FileInput {
-  FileInput(const std::uint8_t* data, std::size_t size, const RecordReader& reader) {
+  FileInput(const std::uint8_t* data, std::size_t size, const RecordFormat& format) {
     Input input(data, size);
     seed = input.word();
     bytes = input.rest();
-    options.reader = &reader;
+    options.format = &format;
     options.hash_key = 0x5eed;
     options.line_bytes_max = 1024 + seed % 4096;
   }

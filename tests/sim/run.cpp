@@ -376,7 +376,7 @@ class Run {
       const std::size_t size = bytes.size();
       bytes.resize(size + feed_padding);
       Workspace workspace;
-      Transcript transcript({.hash_key = key, .own_agent = place.agent, .reader = &program_.reader()});
+      Transcript transcript({.hash_key = key, .own_agent = place.agent, .format = &program_.format()});
       if (place.is_likely) fold.transcript = &transcript;
       transcript.feed(std::span<const char>(bytes).first(size), workspace, fold);
       fold.transcript = nullptr;

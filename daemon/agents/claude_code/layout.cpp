@@ -43,7 +43,7 @@ const AgentProgram& program() {
 }
 
 std::string_view ClaudeCode::program() const { return program_name; }
-const RecordReader& ClaudeCode::reader() const { return claude_code::reader(); }
+const RecordFormat& ClaudeCode::format() const { return claude_code::format(); }
 std::span<const std::string_view> ClaudeCode::transcript_directories() const { return directories; }
 std::string_view ClaudeCode::registry_directory() const { return "sessions"; }
 std::span<const std::string_view> ClaudeCode::todo_directories() const { return list_directories; }

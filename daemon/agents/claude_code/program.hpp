@@ -10,7 +10,7 @@ const AgentProgram& program();
 class ClaudeCode : public AgentProgram {
  public:
   std::string_view program() const override;
-  const RecordReader& reader() const override;
+  const RecordFormat& format() const override;
 
   // layout.cpp
   /// `$CLAUDE_CONFIG_DIR`, `~/.claude`, `~/.config/claude`.

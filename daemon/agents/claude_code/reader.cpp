@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "agents/claude_code/records.hpp"
 #include "base/quantities.hpp"
 #include "core/member_table.hpp"
 
@@ -110,20 +111,9 @@ bool is_metadata(std::string_view type) {
   return find_rule(metadata_rules, type) || is_one_of(type, metadata_without_facts);
 }
 
-class NamedDialect final : public Dialect {
- public:
-  using Read = void (*)(const Value& json, std::string_view raw, Record& out);
-  constexpr NamedDialect(std::string_view name, Read read) : name_(name), read_(read) {}
-  std::string_view name() const override { return name_; }
-  void read(const Value& json, std::string_view raw, Record& out) const override { read_(json, raw, out); }
-
- private:
-  std::string_view name_;
-  Read read_;
-};
-const NamedDialect code_dialect("claude-code", read_code);
-const NamedDialect flat_dialect("claude-flat", read_flat);
-const NamedDialect messages_dialect("claude-messages", read_messages);
+constexpr RecordDialect code_dialect{{"claude-code"}, read_code};
+constexpr RecordDialect flat_dialect{{"claude-flat"}, read_flat};
+constexpr RecordDialect messages_dialect{{"claude-messages"}, read_messages};
 
 // Signs of each dialect, most specific first. The path of a file proves nothing.
 
@@ -149,7 +139,7 @@ const Sign signs[] = {
     {is_code, &code_dialect},
 };
 
-class Reader final : public RecordReader {
+class Format final : public RecordFormat {
  public:
   std::string_view program() const override { return program_name; }
 
@@ -161,17 +151,20 @@ class Reader final : public RecordReader {
       if (sign.matches(fields, type)) return sign.dialect;
     return nullptr;
   }
-
   const Dialect* metadata_dialect(const Value& json) const override {
     return is_metadata(json.text_of("type")) ? &code_dialect : nullptr;
   }
+  std::unique_ptr<RecordReader> make_reader(bool reads_internal) const override {
+    return std::make_unique<Records>(reads_internal);
+  }
+  std::unique_ptr<RecordsAhead> make_ahead() const override { return std::make_unique<ReadRecords>(); }
 };
 
 }  // namespace
 
-const RecordReader& reader() {
-  static const Reader reader;
-  return reader;
+const RecordFormat& format() {
+  static const Format format;
+  return format;
 }
 
 void read_code(const Value& json, std::string_view raw, Record& out) {

@@ -16,18 +16,19 @@
 #include <string_view>
 #include <vector>
 
-#include "core/record.hpp"
+#include "agents/claude_code/record.hpp"
+#include "core/record_reader.hpp"
 
 namespace earshot::claude_code {
 
 constexpr std::string_view program_name = "claude-code";
 
 /// Detects the dialect of a transcript: claude-code, claude-flat or claude-messages.
-const RecordReader& reader();
+const RecordFormat& format();
 
 // What follows is shared by the reader's source files.
 
-// The reader of each dialect. `raw`: as in Dialect::read().
+// The reader of each dialect. `raw`: as for RecordsAhead::read().
 void read_code(const Value& json, std::string_view raw, Record& out);
 void read_flat(const Value& json, std::string_view raw, Record& out);
 void read_messages(const Value& json, std::string_view raw, Record& out);

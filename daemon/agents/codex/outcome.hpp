@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "agents/content.hpp"
+#include "core/nested_json.hpp"
 
 namespace earshot::codex {
 

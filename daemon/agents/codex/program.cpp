@@ -5,32 +5,21 @@
 #include "agents/codex/records.hpp"
 #include "agents/content.hpp"
 #include "agents/stream_name.hpp"
+#include "core/nested_json.hpp"
 
 namespace earshot::codex {
 namespace {
 
-// The reader of one transcript is make_assembler(); a dialect is only its name.
-class EraDialect final : public Dialect {
- public:
-  explicit EraDialect(std::string_view name) : name_(name) {}
-  std::string_view name() const override { return name_; }
-  void read(const Value&, std::string_view, Record&) const override {}
-
- private:
-  std::string_view name_;
-};
-
-class Reader final : public RecordReader {
+class Format final : public RecordFormat {
  public:
   std::string_view program() const override { return program_name; }
   const Dialect* detect(const Value& json) const override {
-    static const EraDialect items("codex-items"), events("codex-events"), paginated("codex-paginated");
+    static constexpr Dialect items{"codex-items"}, events{"codex-events"}, paginated{"codex-paginated"};
     const auto era = era_of(json);
     if (!era) return nullptr;
     return *era == Era::items ? &items : *era == Era::events ? &events : &paginated;
   }
-  const Dialect* metadata_dialect(const Value&) const override { return nullptr; }
-  std::unique_ptr<RecordAssembler> make_assembler() const override { return codex::make_assembler(); }
+  std::unique_ptr<RecordReader> make_reader(bool) const override { return codex::make_reader(); }
 };
 
 constexpr std::string_view rollout_prefix = "rollout-", title_index = "session_index.jsonl";
@@ -57,9 +46,9 @@ std::string_view thread_of(std::string_view stem) {
 class Codex final : public AgentProgram {
  public:
   std::string_view program() const override { return program_name; }
-  const RecordReader& reader() const override {
-    static const Reader reader;
-    return reader;
+  const RecordFormat& format() const override {
+    static const Format format;
+    return format;
   }
 
   std::vector<std::string> default_roots(const Environment& environment) const override {

@@ -1,8 +1,6 @@
 #include "agents/codex/records.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -26,9 +24,10 @@ constexpr std::string_view ignored_messages[] = {
 constexpr std::string_view ignored_items[] = {"ghost_snapshot", "additional_tools", "compaction",
                                               "context_compaction"};
 
-class Records final : public RecordAssembler {
+class Records final : public RecordReader {
  public:
-  void read(const Value& json, std::string_view raw, Assembly& to) override {
+  void read(const Value& json, std::string_view raw, NestedJson& nested, Assembler& to) override {
+    nested_ = &nested;
     if (!era_) era_ = era_of(json);
     const bool is_bare = era_ == Era::items;
     to.begin_record(is_bare ? std::string_view{} : json.text_of("timestamp"));
@@ -69,7 +68,7 @@ class Records final : public RecordAssembler {
   }
 
   std::size_t memory_bytes() const override {
-    return (ids_.size() + agents_.size() + background_.size()) * 96;
+    return sizeof *this + agents_.memory_bytes() + background_.size() * 2 * 96;
   }
 
  private:
@@ -79,13 +78,13 @@ class Records final : public RecordAssembler {
     bool queued = false;
   };
   enum class Last { nothing, text, other };
-  static constexpr std::size_t names_max = 65536;  // of each table; beyond, new ones are not remembered
+  using IdOf = Assembler::IdOf;
 
   // ---- Session
 
-  void read_meta(const Value& meta, bool is_after_first, Assembly& to) {
+  void read_meta(const Value& meta, bool is_after_first, Assembler& to) {
     to.count_type("session_meta", false);
-    const std::string_view id = meta.text_of("id");
+    const std::string_view id = Assembler::short_id(meta.text_of("id"));
     event::SessionUpdated changed;
     changed.version = meta.text_of("cli_version");
     changed.cwd = meta.text_of("cwd");
@@ -125,12 +124,12 @@ class Records final : public RecordAssembler {
       to.start_session(session);
   }
   static std::string_view branch_of(const Value& meta) { return meta.member("git").text_of("branch"); }
-  static void ensure_session(Assembly& to) {
+  static void ensure_session(Assembler& to) {
     if (!to.started()) to.start_session({});
   }
 
   // A fork that copies its parent's records: they make no events, their ids count as read.
-  void end_copy(std::string_view type, const Value& body, const Assembly& to) {
+  void end_copy(std::string_view type, const Value& body, const Assembler& to) {
     if (!copied_) return;
     const bool names_own = !own_id_.empty() && body.text_of("thread_id") == own_id_;
     const auto started = body.int_of("started_at");
@@ -141,7 +140,7 @@ class Records final : public RecordAssembler {
   }
   static bool is_start(std::string_view type) { return type == "task_started" || type == "turn_started"; }
 
-  void read_context(const Value& body, Assembly& to) {
+  void read_context(const Value& body, Assembler& to) {
     event::SessionUpdated changed;
     changed.model = body.text_of("model");
     changed.cwd = body.text_of("cwd");
@@ -154,17 +153,12 @@ class Records final : public RecordAssembler {
 
   // ---- Turns
 
-  // False for an id that was read before.
-  bool remember(std::string_view kind, std::string_view id) {
-    if (id.empty()) return true;
-    if (ids_.size() >= names_max) return !ids_.contains(key_of(kind, id));
-    return ids_.insert(key_of(kind, id)).second;
-  }
-  static std::string key_of(std::string_view kind, std::string_view id) {
-    return std::string(kind).append(1, ':').append(id);
+  // False for an id that was read before; it is counted as a duplicate.
+  static bool is_new(IdOf kind, std::string_view id, Assembler& to) {
+    return id.empty() || to.is_new(id, kind);
   }
 
-  void begin_turn(OptionalText prompt, std::string_view origin, Assembly& to) {
+  void begin_turn(OptionalText prompt, std::string_view origin, Assembler& to) {
     end_open_turn(to);
     std::string time;
     turn_id_.clear();
@@ -184,43 +178,43 @@ class Records final : public RecordAssembler {
     held_.reset();
   }
   // The turn that work without a prompt belongs to.
-  void ensure_turn(Assembly& to) {
-    if (!to.state().turn_open) begin_unprompted(to);
+  void ensure_turn(Assembler& to) {
+    if (!to.raw_state().turn_open) begin_unprompted(to);
   }
   // A prompt that no event reported is its prompt.
-  void begin_unprompted(Assembly& to) {
+  void begin_unprompted(Assembler& to) {
     const std::optional<std::string> prompt = std::exchange(held_, std::nullopt);
     if (prompt)
       begin_turn(std::string_view(*prompt), "human", to);
     else
       begin_turn(std::nullopt, "unknown", to);
   }
-  void end_open_turn(Assembly& to) {
+  void end_open_turn(Assembler& to) {
     const bool completed = last_ == Last::text && to.open_calls() == 0;
     close_calls("abandoned", to);
-    if (!to.state().turn_open) return;
+    if (!to.raw_state().turn_open) return;
     to.finish_turn(completed ? "completed" : "superseded", {}, completed, std::nullopt, last_ms_);
   }
   void finish_turn(std::string_view outcome, std::string_view reason, std::optional<std::int64_t> duration_ms,
-                   Assembly& to) {
+                   Assembler& to) {
     to.finish_turn(outcome, reason, false, duration_ms, to.time_ms() ? to.time_ms() : last_ms_);
     turn_id_.clear();
     failure_.reset();
     last_ = Last::nothing;
   }
   // Something of the turn.
-  void touch(Last last, const Assembly& to) {
+  void touch(Last last, const Assembler& to) {
     last_ = last;
     if (to.time_ms()) last_ms_ = to.time_ms();
   }
-  void touch_work(Last last, const Assembly& to) {
+  void touch_work(Last last, const Assembler& to) {
     touch(last, to);
     did_work_ = true;
   }
 
-  void read_started(const Value& body, Assembly& to) {
-    const std::string_view turn = body.text_of("turn_id");
-    if (!remember("turn", turn)) return void(++to.counts_duplicates());
+  void read_started(const Value& body, Assembler& to) {
+    const std::string_view turn = Assembler::short_id(body.text_of("turn_id"));
+    if (!is_new(IdOf::turn, turn, to)) return;
     lifecycle_ = true;
     if (copied_) return;
     event::SessionUpdated changed;
@@ -241,13 +235,13 @@ class Records final : public RecordAssembler {
     to.mutable_state().is_plan_shown = false;
   }
 
-  void read_prompt(std::string_view text, const std::vector<Media>& media, Assembly& to) {
+  void read_prompt(std::string_view text, const std::vector<Media>& media, Assembler& to) {
     had_prompt_ = true;
     if (copied_) return;
     held_.reset();
     text = own_request(text);
     const OptionalText prompt = text.empty() ? std::nullopt : OptionalText(text);
-    if (announced_ || !to.state().turn_open || !lifecycle_) {
+    if (announced_ || !to.raw_state().turn_open || !lifecycle_) {
       begin_turn(prompt, announced_ && announced_->queued ? "queued" : "human", to);
     } else if (prompt) {
       to.add_message("user", "text", prompt);
@@ -257,24 +251,23 @@ class Records final : public RecordAssembler {
   }
 
   // The end that the record states; false if it is of a turn that ended before.
-  bool begin_end(const Value& body, Assembly& to) {
-    const std::string_view turn = body.text_of("turn_id");
-    const bool is_new = remember("turn", turn);
-    const bool is_current =
-        turn.empty() || turn == turn_id_ || is_new || (announced_ && announced_->turn == turn);
-    if (!is_current) return ++to.counts_duplicates(), false;
+  bool begin_end(const Value& body, Assembler& to) {
+    const std::string_view turn = Assembler::short_id(body.text_of("turn_id"));
+    const bool is_new = turn.empty() || to.remember(turn, IdOf::turn);
+    if (!is_new && turn != turn_id_ && !(announced_ && announced_->turn == turn))
+      return ++to.counts().duplicates, false;
     if (copied_) return false;
     if (announced_) begin_unprompted(to);
-    return to.state().turn_open;
+    return to.raw_state().turn_open;
   }
 
-  void read_complete(const Value& body, Assembly& to) {
+  void read_complete(const Value& body, Assembler& to) {
     if (!begin_end(body, to)) return;
     if (const Value error = body.member("error"); error && !error.is_null()) fail(error, true, to);
     const bool is_answered = did_work_ || !body.text_of("last_agent_message").empty();
     const std::string reason = failure_ ? *failure_ : is_answered ? "" : "no_answer";
     const bool shows_plan =
-        showed_plan_ && !failure_ && to.state().mode == "plan" && to.state().source != "exec";
+        showed_plan_ && !failure_ && to.raw_state().mode == "plan" && to.raw_state().source != "exec";
     finish_turn(failure_ ? "failed" : "completed", reason, recorded_duration(body), to);
     to.mutable_state().is_plan_shown = shows_plan;
     if (shows_plan) to.mutable_state().times.ask_after_turn();
@@ -283,7 +276,7 @@ class Records final : public RecordAssembler {
     const auto ms = body.int_of("duration_ms");
     return ms ? std::optional(std::max<std::int64_t>(0, *ms)) : std::nullopt;
   }
-  void read_aborted(const Value& body, Assembly& to) {
+  void read_aborted(const Value& body, Assembler& to) {
     if (!begin_end(body, to)) return;
     close_calls("interrupted", to);
     const std::string_view reason = body.text_of("reason");
@@ -293,7 +286,7 @@ class Records final : public RecordAssembler {
   }
 
   // An error object, or a message with its members.
-  void fail(const Value& error, bool fatal, Assembly& to) {
+  void fail(const Value& error, bool fatal, Assembler& to) {
     const Value inner = error.member("error");
     const Value& body = inner && inner.is_object() ? inner : error;
     const Value info = body.member("codex_error_info");
@@ -306,13 +299,13 @@ class Records final : public RecordAssembler {
     }
     failed.fatal = fatal;
     to.emit(failed);
-    if (fatal && failed.kind != "thread_rollback_failed" && (to.state().turn_open || announced_))
-      failure_ = failed.kind;
+    if (fatal && failed.kind != "thread_rollback_failed" && (to.raw_state().turn_open || announced_))
+      failure_ = to.short_text(failed.kind);
   }
 
   // ---- event_msg
 
-  void read_message(const Value& body, std::string_view raw, Assembly& to) {
+  void read_message(const Value& body, std::string_view raw, Assembler& to) {
     const std::string_view type = body.text_of("type");
     if (type == "item_completed") return read_completed_item(body, raw, to);
     const bool is_delta = type.ends_with("_delta") || type.ends_with("_begin");
@@ -342,7 +335,7 @@ class Records final : public RecordAssembler {
     if (copied_) return;
     if (type == "error") {
       fail(body, true, to);
-      if (!lifecycle_ && to.state().turn_open && failure_)
+      if (!lifecycle_ && to.raw_state().turn_open && failure_)
         finish_turn("failed", std::string(*failure_), std::nullopt, to);
     } else if (type == "stream_error") {
       fail(body, false, to);
@@ -379,19 +372,18 @@ class Records final : public RecordAssembler {
                             "collab_close_end"});
   }
 
-  void read_text(std::string_view kind, std::string_view text, std::string_view id, Assembly& to) {
+  void read_text(std::string_view kind, std::string_view text, std::string_view id, Assembler& to) {
     (kind == "thinking" ? had_thinking_ : had_text_) = true;
     add_text(kind, text, id, to);
   }
-  void add_text(std::string_view kind, std::string_view text, std::string_view id, Assembly& to) {
-    if (!remember("message", id)) return void(++to.counts_duplicates());
-    if (copied_ || text.empty()) return;
+  void add_text(std::string_view kind, std::string_view text, std::string_view id, Assembler& to) {
+    if (!is_new(IdOf::message, id, to) || copied_ || text.empty()) return;
     ensure_turn(to);
-    to.add_message("assistant", kind, text, id, to.state().model);
+    to.add_message("assistant", kind, text, id, to.raw_state().model);
     touch_work(kind == "text" ? Last::text : Last::other, to);
   }
 
-  void read_completed_item(const Value& body, std::string_view raw, Assembly& to) {
+  void read_completed_item(const Value& body, std::string_view raw, Assembler& to) {
     const Value found = body.member("item");
     const std::string_view type = found ? found.text_of("type") : std::string_view{};
     std::string name = "event_msg/item_completed/";
@@ -407,7 +399,7 @@ class Records final : public RecordAssembler {
     const std::string_view id = item.text_of("id");
     if (type == "UserMessage") {
       had_prompt_ = true;
-      if (!remember("message", id)) return void(++to.counts_duplicates());
+      if (!is_new(IdOf::message, id, to)) return;
       const Value content = item.member("content");
       return read_prompt(content_of(content).text.value_or(""), images_of(content), to);
     }
@@ -415,12 +407,11 @@ class Records final : public RecordAssembler {
       return read_text("text", content_of(item.member("content")).text.value_or(""), id, to);
     if (type == "Reasoning") return read_text("thinking", joined_texts(item.member("summary_text")), id, to);
     if (type == "Plan") {
-      if (!remember("message", id)) return void(++to.counts_duplicates());
-      if (copied_) return;
+      if (!is_new(IdOf::message, id, to) || copied_) return;
       const std::string_view text = item.text_of("text");
       if (text.empty()) return;
       ensure_turn(to);
-      to.add_message("assistant", "plan", text, id, to.state().model);
+      to.add_message("assistant", "plan", text, id, to.raw_state().model);
       showed_plan_ = true;
       return touch_work(Last::other, to);
     }
@@ -433,33 +424,36 @@ class Records final : public RecordAssembler {
   // The end of a call; of one that no record made, its beginning too. Of a call in the background it is the
   // end of its task.
   void finish_by_item(std::string_view type, const Value& item, std::string_view raw, std::string_view id,
-                      Assembly& to) {
+                      Assembler& to) {
     had_search_ |= is_one_of(type, {"web_search_end", "WebSearch"});
     had_picture_ |= is_one_of(type, {"image_generation_end", "ImageGeneration"});
     const bool is_user_shell = item.text_of("source") == "user_shell";
     had_user_shell_ |= is_user_shell;
-    agents_.read_item(type, item, told(to));
+    agents_.read_item(type, item, events_of(to));
     const std::string_view thread = item.text_of("new_thread_id");
     agents_.start(thread, id);
-    if (copied_) return void(remember("call", id));
+    if (copied_) return remember_call(id, to);
     const std::string name = id.empty() ? to.record_name() : std::string(id);
     ToolItem end = read_tool_item(type, item, raw);
-    if (const auto task = background_.find(name); task != background_.end()) {
+    if (const std::string* const task = background_.find(Assembler::short_id(name))) {
       event::TaskFinished ended;
-      ended.task = task->second;
+      ended.task = *task;
       ended.call = name;
       ended.outcome = end.outcome == "ok" ? "completed" : end.outcome == "error" ? "failed" : "stopped";
       to.emit(ended);
-      background_.erase(task);
-      to.mutable_state().runs_background = !background_.empty();
+      background_.erase(Assembler::short_id(name));
+      to.mutable_state().runs_background = background_.size() > 0;
       return;
     }
-    const bool is_known = is_told_call(name, to);
+    const bool is_known = is_known_call(name, to);
     if (!is_known && end.tool.empty()) return;
     if (!is_known) {
       if (is_user_shell && (announced_ || !lifecycle_)) begin_shell_turn(command_of(item), to);
       if (!end.duration_ms) end.duration_ms = 0;
-      to.invoke(name, end.tool, end.input);
+      Assembler::Call call;
+      call.call = name, call.tool = end.tool;
+      to.invoke(std::move(call), Json{end.input});
+      abandon_oldest_calls(to);
       touch_work(Last::other, to);
     }
     event::ToolFinished finished;
@@ -471,13 +465,14 @@ class Records final : public RecordAssembler {
     finish_call(name, std::move(finished), to);
   }
   // A command that the user typed.
-  void begin_shell_turn(std::string_view command, Assembly& to) {
-    shell_prompt_.assign("!").append(command);
-    begin_turn(std::string_view(shell_prompt_), "command", to);
+  void begin_shell_turn(std::string_view command, Assembler& to) {
+    const std::string prompt = "!" + std::string(command);
+    begin_turn(std::string_view(prompt), "command", to);
     did_work_ = true;
   }
 
-  std::optional<Assembly::Call> finish_call(std::string_view id, event::ToolFinished finished, Assembly& to) {
+  std::optional<Assembler::Call> finish_call(std::string_view id, event::ToolFinished finished,
+                                             Assembler& to) {
     const std::string_view outcome = finished.outcome;
     auto call = to.finish_call(id, std::move(finished));
     if (!call) return call;
@@ -486,13 +481,17 @@ class Records final : public RecordAssembler {
     if (call->tool == "update_plan" && outcome == "ok") to.set_todos(call->todos, "update_plan");
     return call;
   }
-  void close_calls(std::string_view outcome, Assembly& to) {
-    to.close_calls(outcome, [&](const Assembly::Call& call) { Subagents::end_spawn(call, outcome, to); });
+  void close_calls(std::string_view outcome, Assembler& to) {
+    to.close_calls(outcome, [&](const Assembler::Call& call) { Subagents::end_spawn(call, outcome, to); });
+  }
+  static void abandon_oldest_calls(Assembler& to) {
+    to.abandon_oldest_calls(
+        [&](const Assembler::Call& call) { Subagents::end_spawn(call, "abandoned", to); });
   }
 
   // ---- response_item
 
-  void read_item(const Value& body, std::string_view raw, Assembly& to) {
+  void read_item(const Value& body, std::string_view raw, Assembler& to) {
     const std::string_view type = body.text_of("type");
     const bool is_output = type.ends_with("_output");
     const bool is_known =
@@ -514,26 +513,27 @@ class Records final : public RecordAssembler {
     if (type == "web_search_call" || type == "image_generation_call") {
       if (type == "web_search_call" ? had_search_ : had_picture_) return;
       const std::string_view id = first_of({body.text_of("call_id"), body.text_of("id")});
-      if (!copied_ && (id.empty() || !is_told_call(id, to))) ensure_turn(to);
+      if (!copied_ && (id.empty() || !is_known_call(id, to))) ensure_turn(to);
       return finish_by_item(type, body, raw, id, to);
     }
     read_call(type, body, raw, to);
   }
 
   // The model's own history: a prompt or an answer only where no event says the same.
-  void read_history(const Value& body, Assembly& to) {
+  void read_history(const Value& body, Assembler& to) {
     const std::string_view role = body.text_of("role");
     if (role == "assistant") {
       if (had_text_ || lifecycle_ || era_ == Era::paginated) return;
       return add_text("text", content_of(body.member("content")).text.value_or(""), body.text_of("id"), to);
     }
     if (role != "user") return;
-    if (!remember("message", body.text_of("id"))) return void(++to.counts_duplicates());
+    if (!is_new(IdOf::message, body.text_of("id"), to)) return;
     std::string text;
     const Value content = body.member("content");
     const auto read_part = [&](std::string_view part) {
       if (part.starts_with("<user_shell_command>")) read_shell_escape(part, to);
-      if (part.starts_with("<subagent_notification>")) agents_.read_notification(part, told(to));
+      if (part.starts_with("<subagent_notification>"))
+        agents_.read_notification(part, *nested_, events_of(to));
       if (part.empty() || is_injected(part)) return;
       if (!text.empty()) text += '\n';
       text += part;
@@ -552,19 +552,23 @@ class Records final : public RecordAssembler {
     }
   }
 
-  void read_shell_escape(std::string_view text, Assembly& to) {
+  void read_shell_escape(std::string_view text, Assembler& to) {
     if (!copied_ && !had_user_shell_ && (announced_ || !lifecycle_))
       begin_shell_turn(tagged(text, "command"), to);
   }
 
-  bool is_told_call(std::string_view id, const Assembly& to) const {
-    return to.was_invoked(id) || ids_.contains(key_of("call", id));
+  // A call that was made, by any record or in the parent's history.
+  static bool is_known_call(std::string_view id, const Assembler& to) {
+    return to.was_invoked(id) || to.is_remembered(id, IdOf::call);
   }
-  void read_call(std::string_view type, const Value& body, std::string_view raw, Assembly& to) {
+  static void remember_call(std::string_view id, Assembler& to) {
+    if (!id.empty()) to.remember(id, IdOf::call);
+  }
+  void read_call(std::string_view type, const Value& body, std::string_view raw, Assembler& to) {
     std::string call(first_of({body.text_of("call_id"), body.text_of("id")}));
     if (call.empty()) call = to.record_name();
-    if (copied_) return void(remember("call", call));
-    if (is_told_call(call, to)) return void(++to.counts_duplicates());
+    if (copied_) return remember_call(call, to);
+    if (is_known_call(call, to)) return void(++to.counts().duplicates);
     std::string tool(body.text_of("name"));
     if (const std::string_view space = body.text_of("namespace"); !space.empty())
       tool = std::string(space) + "." + tool;
@@ -578,31 +582,34 @@ class Records final : public RecordAssembler {
     std::string input(member_text(body, raw, key));
     if (given.is_string()) {
       const std::string text(given.as_text());
-      const auto parsed = type == "custom_tool_call" ? LineParser::Parsed() : nested_.parse(text);
+      const auto parsed = type == "custom_tool_call" ? LineParser::Parsed() : nested_->parse(text);
       const bool is_json = parsed.kind == LineParser::Kind::object || parsed.kind == LineParser::Kind::other;
       arguments = parsed.value;
       input = is_json ? text : json_string(text);
     }
     if (is_null_json(input)) input.clear();
     ensure_turn(to);
-    Assembly::Call* made = to.invoke(call, tool, input);
-    touch_work(Last::other, to);
-    if (!made) return;
-    if (!program().prompt_reason(tool).empty()) to.wait_for_answer(*made);
     const std::string_view name = body.text_of("name");
-    if (name == "update_plan") made->todos = plan_of(arguments);
     const std::string_view target =
         first_of({arguments.text_of("target"), arguments.text_of("id"), arguments.text_of("agent_id")});
-    if (name == "close_agent") made->description = target;
+    Assembler::Call made;
+    made.call = call, made.tool = tool;
+    made.asks = !program().prompt_reason(tool).empty();
+    made.background = name == "spawn_agent";
+    if (name == "update_plan") made.todos = plan_of(arguments);
+    if (name == "close_agent") made.description = target;
+    const bool is_invoked = to.invoke(std::move(made), Json{input});
+    touch_work(Last::other, to);
+    if (!is_invoked) return;
     if (name == "spawn_agent") {
       event::AgentStarted started;
       started.call = call;
       started.agent_type = arguments.text_of("agent_type");
       started.description = first_of({arguments.text_of("task_name"), arguments.text_of("message")});
       started.background = true;
-      made->background = true;
-      to.start_agent(started);
+      to.start_agent(started, true);
     }
+    abandon_oldest_calls(to);
     if (is_one_of(name, {"followup_task", "send_input", "resume_agent"})) agents_.resume(target);
   }
   static bool is_null_json(std::string_view json) {
@@ -622,14 +629,14 @@ class Records final : public RecordAssembler {
     return todos;
   }
 
-  void read_call_output(const Value& body, Assembly& to) {
+  void read_call_output(const Value& body, Assembler& to) {
     const std::string_view call = body.text_of("call_id");
-    if (copied_) return void(remember("call", call));
-    const Output output = read_output(body.member("output"), nested_);
-    const Assembly::Call* const made = to.open_call(call);
+    if (copied_) return remember_call(call, to);
+    const Output output = read_output(body.member("output"), *nested_);
+    const Assembler::Call* const made = to.open_call(call);
     std::string thread;
     if (made && made->background && output.outcome == "ok") {
-      thread = nested_.parse(output.text.value_or("")).value.text_of("agent_id");
+      thread = nested_->parse(output.text.value_or("")).value.text_of("agent_id");
       agents_.start(thread, call);
     }
     event::ToolFinished finished;
@@ -639,23 +646,26 @@ class Records final : public RecordAssembler {
     finished.background = thread.empty() ? output.background : thread;
     const auto done = finish_call(call, std::move(finished), to);
     if (!done) return;
-    if (output.is_process && background_.size() < names_max) background_[done->call] = output.background;
-    to.mutable_state().runs_background = !background_.empty();
-    agents_.read_output(*done, output.text.value_or(""), to);
+    if (output.is_process) {
+      to.counts().dropped += background_.size() >= Assembler::names_max;
+      background_[done->call] = output.background;
+    }
+    to.mutable_state().runs_background = background_.size() > 0;
+    agents_.read_output(*done, output.text.value_or(""), *nested_, to);
   }
 
   // ---- Subagents
 
   // Null in copied history: it makes no events.
-  Assembly* told(Assembly& to) const { return copied_ ? nullptr : &to; }
+  Assembler* events_of(Assembler& to) const { return copied_ ? nullptr : &to; }
 
-  void read_activity(const Value& item, std::string_view id, Assembly& to) {
+  void read_activity(const Value& item, std::string_view id, Assembler& to) {
     const std::string_view thread = item.text_of("agent_thread_id"), kind = item.text_of("kind");
     const bool is_launch = kind == "started";
     agents_.set_path(item.text_of("agent_path"), thread);
-    if (is_launch && (copied_ || is_told_call(id, to))) agents_.start(thread, id);
+    if (is_launch && (copied_ || is_known_call(id, to))) agents_.start(thread, id);
     if (kind == "interacted") agents_.resume(thread);
-    agents_.finish(thread, agent_outcome(kind), told(to));
+    agents_.finish(thread, agent_outcome(kind), events_of(to));
     if (copied_) return;
     event::ToolFinished finished;  // of the call that started, addressed or interrupted the agent
     finished.outcome = "ok";
@@ -663,13 +673,12 @@ class Records final : public RecordAssembler {
     finish_call(id, std::move(finished), to);
   }
 
-  void read_agent_message(const Value& body, Assembly& to) {
-    if (!remember("message", body.text_of("id"))) return void(++to.counts_duplicates());
-    if (copied_) return;
+  void read_agent_message(const Value& body, Assembler& to) {
+    if (!is_new(IdOf::message, body.text_of("id"), to) || copied_) return;
     std::string text = content_of(body.member("content")).text.value_or("");
     if (text.empty()) text = body.text_of("message");
     const OptionalText shown = text.empty() ? std::nullopt : OptionalText(text);
-    const bool starts = !to.state().turn_open && (announced_ || body.bool_of("trigger_turn"));
+    const bool starts = !to.raw_state().turn_open && (announced_ || body.bool_of("trigger_turn"));
     if (starts) return begin_turn(shown, "agent", to);
     if (shown) to.add_message("user", "agent", shown);
     touch(Last::other, to);
@@ -677,13 +686,12 @@ class Records final : public RecordAssembler {
 
   // ---- Compaction
 
-  void read_compaction(const Value& body, Assembly& to) {
-    if (!remember("window", body.text_of("window_id"))) return void(++to.counts_duplicates());
-    if (copied_) return;
+  void read_compaction(const Value& body, Assembler& to) {
+    if (!is_new(IdOf::compaction, body.text_of("window_id"), to) || copied_) return;
     if (announced_) begin_unprompted(to);
     close_calls("abandoned", to);
     event::CompactionFinished finished;
-    if (const std::uint64_t tokens = to.state().context_tokens; tokens > 0) finished.pre_tokens = tokens;
+    if (const std::uint64_t tokens = to.raw_state().context_tokens; tokens > 0) finished.pre_tokens = tokens;
     finished.kind = "full";
     to.emit(finished);
     if (const std::string_view summary = body.text_of("message"); !summary.empty())
@@ -704,21 +712,20 @@ class Records final : public RecordAssembler {
   bool had_search_ = false, had_picture_ = false, had_user_shell_ = false;
   std::optional<Announced> announced_;
   std::optional<std::string> held_;  // a prompt that no event reported
-  std::string turn_id_, shell_prompt_;
+  std::string turn_id_;
   std::optional<std::string> failure_;  // what failed since the turn was announced or begun; empty: not named
   bool did_work_ = false, showed_plan_ = false;  // in this turn
   Last last_ = Last::nothing;
   std::int64_t last_ms_ = 0;
-  NestedJson nested_;                                           // of the call or output that is read
-  std::set<std::string, std::less<>> ids_;                      // of turns, calls, messages, compactions
-  std::map<std::string, std::string, std::less<>> background_;  // call → running process
+  NestedJson* nested_ = nullptr;                              // for the current record
+  BoundedMap<std::string, Assembler::names_max> background_;  // call → running process
   Subagents agents_;
   TokenCounts tokens_;
 };
 
 }  // namespace
 
-std::unique_ptr<RecordAssembler> make_assembler() { return std::make_unique<Records>(); }
+std::unique_ptr<RecordReader> make_reader() { return std::make_unique<Records>(); }
 
 std::optional<Era> era_of(const Value& record) {
   const std::string_view type = record.text_of("type");

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/assembly.hpp"
+#include "core/record_reader.hpp"
 
 namespace earshot::codex {
 
@@ -20,7 +20,7 @@ enum class Era {
   paginated,  // `codex-paginated`, from 0.147
 };
 
-std::unique_ptr<RecordAssembler> make_assembler();
+std::unique_ptr<RecordReader> make_reader();
 
 /// The era that a record proves; absent if it proves none.
 std::optional<Era> era_of(const Value& record);

@@ -43,13 +43,13 @@ std::string time_of(std::int64_t seconds) {
 
 }  // namespace
 
-void TokenCounts::read(const Value& body, bool is_copied, Assembly& to) {
+void TokenCounts::read(const Value& body, bool is_copied, Assembler& to) {
   read_usage(body.member("info"), is_copied, to);
   if (const Value limits = body.member("rate_limits"); limits.is_object() && !is_copied)
     read_limit(limits, to);
 }
 
-void TokenCounts::read_usage(const Value& info, bool is_copied, Assembly& to) {
+void TokenCounts::read_usage(const Value& info, bool is_copied, Assembler& to) {
   const Value total = info.member("total_token_usage"), last = info.member("last_token_usage");
   if (!total.is_object() && !last.is_object()) return;
   event::UsageUpdated usage;
@@ -74,10 +74,10 @@ void TokenCounts::read_usage(const Value& info, bool is_copied, Assembly& to) {
   if (is_new && !is_copied) to.emit(usage);
 }
 
-void TokenCounts::read_limit(const Value& json, Assembly& to) {
+void TokenCounts::read_limit(const Value& json, Assembler& to) {
   Limit now;
-  now.plan = json.text_of("plan_type");
-  now.reached = word_of(json.member("rate_limit_reached_type"));
+  now.plan = Assembler::short_id(json.text_of("plan_type"));
+  now.reached = Assembler::short_id(word_of(json.member("rate_limit_reached_type")));
   for (const std::string_view name : {"primary", "secondary"}) {
     const Value window = json.member(name);
     if (!window.is_object()) continue;
@@ -94,7 +94,7 @@ void TokenCounts::read_limit(const Value& json, Assembly& to) {
     now.resets.push_back(is_time ? *resets : 0);
     if (is_time) one.resets_at = time_of(*resets);
   }
-  const std::string name(json.text_of("limit_id"));
+  const std::string name(Assembler::short_id(json.text_of("limit_id")));
   const auto known = limits_.find(name);
   if (known != limits_.end() && is_same(known->second, now)) return;
   if (now.windows.empty() && now.reached.empty() && now.plan.empty()) return;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/assembly.hpp"
+#include "core/assembler.hpp"
 #include "core/line_value.hpp"
 
 namespace earshot::codex {
@@ -15,7 +15,7 @@ namespace earshot::codex {
 class TokenCounts {
  public:
   /// Reads a `token_count`. Copied history makes no events; its counts are known from then on.
-  void read(const Value& body, bool is_copied, Assembly& to);
+  void read(const Value& body, bool is_copied, Assembler& to);
 
  private:
   struct Counts {
@@ -33,8 +33,8 @@ class TokenCounts {
   static constexpr std::int64_t drift_seconds_max = 60;  // of a reset; more is a change
 
   static bool is_same(const Limit& one, const Limit& other);
-  void read_usage(const Value& info, bool is_copied, Assembly& to);
-  void read_limit(const Value& json, Assembly& to);
+  void read_usage(const Value& info, bool is_copied, Assembler& to);
+  void read_limit(const Value& json, Assembler& to);
 
   std::optional<Counts> counts_;
   std::map<std::string, Limit, std::less<>> limits_;  // by id

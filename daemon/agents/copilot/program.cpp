@@ -8,25 +8,19 @@
 #include "agents/copilot/records.hpp"
 #include "agents/stream_name.hpp"
 #include "base/text.hpp"
+#include "core/nested_json.hpp"
 
 namespace earshot::copilot {
 namespace {
 
-class CopilotDialect final : public Dialect {
- public:
-  std::string_view name() const override { return dialect_name; }
-  void read(const Value&, std::string_view, Record&) const override {}  // make_assembler() reads
-};
-
-class Reader final : public RecordReader {
+class Format final : public RecordFormat {
  public:
   std::string_view program() const override { return program_name; }
   const Dialect* detect(const Value& json) const override {
-    static const CopilotDialect dialect;
+    static constexpr Dialect dialect{dialect_name};
     return is_record(json) ? &dialect : nullptr;
   }
-  const Dialect* metadata_dialect(const Value&) const override { return nullptr; }
-  std::unique_ptr<RecordAssembler> make_assembler() const override { return copilot::make_assembler(); }
+  std::unique_ptr<RecordReader> make_reader(bool) const override { return copilot::make_reader(); }
 };
 
 /// A scalar on the rest of one line of YAML: plain, or in quotes. Empty for one that goes on in the next
@@ -61,9 +55,9 @@ std::string yaml_scalar(std::string_view text, bool continues) {
 class Copilot final : public AgentProgram {
  public:
   std::string_view program() const override { return program_name; }
-  const RecordReader& reader() const override {
-    static const Reader reader;
-    return reader;
+  const RecordFormat& format() const override {
+    static const Format format;
+    return format;
   }
 
   std::vector<std::string> default_roots(const Environment& environment) const override {

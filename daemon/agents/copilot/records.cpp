@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -101,9 +100,9 @@ std::vector<Todo> todos_in(std::string_view markdown) {
   return todos;
 }
 
-class Records final : public RecordAssembler {
+class Records final : public RecordReader {
  public:
-  void read(const Value& json, std::string_view raw, Assembly& to) override {
+  void read(const Value& json, std::string_view raw, NestedJson&, Assembler& to) override {
     to.begin_record(json.text_of("timestamp"));
     const std::string_view type = json.text_of("type");
     const Rule* const rule = rule_of(type);
@@ -125,16 +124,21 @@ class Records final : public RecordAssembler {
   static bool is_known_type(std::string_view type) { return rule_of(type) || is_ignored(type); }
 
   std::size_t memory_bytes() const override {
-    return (outputs_.size() + denied_.size() + requests_.size() + agents_.size() + tasks_.size() +
-            user_calls_.size() + todo_calls_.size()) *
-           96;
+    std::size_t bytes = sizeof *this + (denied_.size() + compactions_.size()) * 128;
+    for (const auto& [call, denied] : denied_) bytes += 2 * call.size();
+    for (const auto& [agent, compaction] : compactions_)
+      bytes += 2 * agent.size() + compaction.trigger.size();
+    for (const Request& one : requests_)
+      bytes += sizeof one + one.id.size() + one.call.size() + one.kind.size() + one.since.size();
+    for (const auto& [id, agent] : agents_) bytes += 96 + id.size() + agent.call.size();
+    return bytes;
   }
 
  private:
   enum class Last { nothing, prompt, text, calls, result };
   struct Rule {
     std::string_view type;
-    void (Records::*read)(const Value& data, std::string_view raw, Assembly&);
+    void (Records::*read)(const Value& data, std::string_view raw, Assembler&);
     bool is_own_chain_only = false;  // a subagent's record of this type is ignored
   };
   struct Agent {
@@ -155,9 +159,10 @@ class Records final : public RecordAssembler {
     std::string trigger;
   };
   static const Rule rules[29];
-  static constexpr std::size_t names_max = 65536;   // of each table; beyond, new ones are not remembered
-  static constexpr std::size_t agents_max = 4096;   // beyond, new ones are not remembered
-  static constexpr std::size_t requests_max = 256;  // beyond, the oldest is forgotten
+  using IdOf = Assembler::IdOf;
+  static constexpr std::size_t agents_max = Assembler::names_max;  // beyond, new ones are not remembered
+  static constexpr std::size_t requests_max = 256;                 // beyond, the oldest is forgotten
+  enum Purpose : std::uint8_t { plain, sets_todos };               // of a call
 
   static const Rule* rule_of(std::string_view type) {
     const auto rule =
@@ -171,7 +176,7 @@ class Records final : public RecordAssembler {
 
   // ---- Session
 
-  void start(std::string_view type, const Value& data, Assembly& to) {
+  void start(std::string_view type, const Value& data, Assembler& to) {
     to.set_agent({});
     event::SessionStarted session;
     if (type == "session.start" && is_own()) {
@@ -184,7 +189,7 @@ class Records final : public RecordAssembler {
     to.set_agent(agent_);
   }
 
-  void read_start(const Value& data, std::string_view, Assembly& to) {
+  void read_start(const Value& data, std::string_view, Assembler& to) {
     const Value context = data.member("context");
     event::SessionUpdated changed;
     changed.version = data.text_of("copilotVersion");
@@ -194,26 +199,26 @@ class Records final : public RecordAssembler {
     to.update_session(changed);
     if (data.bool_of("alreadyInUse") || data.bool_of("continuePendingWork")) return;
     // A new process: the one before did not end its turn.
-    if (to.state().turn_open) finish_turn("interrupted", "resumed", last_ms_, to);
+    if (to.raw_state().turn_open) finish_turn("interrupted", "resumed", last_ms_, to);
     end_run(to);
   }
-  void read_context(const Value& data, std::string_view, Assembly& to) {
+  void read_context(const Value& data, std::string_view, Assembler& to) {
     event::SessionUpdated changed;
     changed.cwd = data.text_of("cwd");
     changed.git_branch = data.text_of("branch");
     to.update_session(changed);
   }
-  void read_model(const Value& data, std::string_view, Assembly& to) {
+  void read_model(const Value& data, std::string_view, Assembler& to) {
     event::SessionUpdated changed;
     set_model(data.text_of("newModel"), changed);
     to.update_session(changed);
   }
-  void read_mode(const Value& data, std::string_view, Assembly& to) {
+  void read_mode(const Value& data, std::string_view, Assembler& to) {
     event::SessionUpdated changed;
     changed.mode = data.text_of("newMode");
     to.update_session(changed);
   }
-  void read_permissions(const Value& data, std::string_view, Assembly& to) {
+  void read_permissions(const Value& data, std::string_view, Assembler& to) {
     event::SessionUpdated changed;
     const Value allows_all = data.member("allowAllPermissions");
     changed.permission_mode = data.text_of("mode");
@@ -227,37 +232,37 @@ class Records final : public RecordAssembler {
 
   // ---- Turns
 
-  void start_turn(OptionalText prompt, std::string_view origin, Assembly& to) {
+  void start_turn(OptionalText prompt, std::string_view origin, Assembler& to) {
     const bool completed = last_ == Last::text && to.open_calls() == 0;
     close_calls("abandoned", to);
-    if (to.state().turn_open)
+    if (to.raw_state().turn_open)
       finish_turn(completed ? "completed" : "superseded", {}, last_ms_, to, completed);
     forget_requests(to, false);
     notified_ = task_complete_ = false;
     last_ = Last::nothing;
     to.start_turn(prompt, origin);
   }
-  void finish_turn(std::string_view outcome, std::string_view stop_reason, std::int64_t end_ms, Assembly& to,
+  void finish_turn(std::string_view outcome, std::string_view stop_reason, std::int64_t end_ms, Assembler& to,
                    bool inferred = false) {
     to.finish_turn(outcome, stop_reason, inferred, std::nullopt, end_ms);
     notified_ = false;
   }
   // The process has ended: nothing that it started is still running.
-  void end_run(Assembly& to) {
+  void end_run(Assembler& to) {
     forget_requests(to, false);
     for (auto& [id, agent] : agents_) agent.is_background = false;
     StreamState& state = to.mutable_state();
     state.is_compacting = state.runs_background = false;
     state.agents.clear();
   }
-  std::int64_t end_ms(const Assembly& to) const { return to.time_ms() ? to.time_ms() : last_ms_; }
-  void remember(Last last, const Assembly& to) {
+  std::int64_t end_ms(const Assembler& to) const { return to.time_ms() ? to.time_ms() : last_ms_; }
+  void remember(Last last, const Assembler& to) {
     if (!is_own()) return;
     last_ = last;
     if (to.time_ms()) last_ms_ = to.time_ms();
   }
 
-  void read_user(const Value& data, std::string_view, Assembly& to) {
+  void read_user(const Value& data, std::string_view, Assembler& to) {
     const std::string_view content = data.text_of("content");
     const OptionalText text = content.empty() ? std::nullopt : OptionalText(content);
     if (!is_own()) {
@@ -265,7 +270,7 @@ class Records final : public RecordAssembler {
     } else if (data.text_of("agentMode") == "shell") {
       return;
     } else if (const std::string_view delivery = data.text_of("delivery");
-               delivery == "steering" && to.state().turn_open) {
+               delivery == "steering" && to.raw_state().turn_open) {
       if (text) to.add_message("user", "text", text);
     } else if (data.bool_of("isAutopilotContinuation")) {
       start_turn(std::nullopt, "unknown", to);
@@ -275,7 +280,7 @@ class Records final : public RecordAssembler {
     add_attachments(data, to);
     remember(Last::prompt, to);
   }
-  static void add_attachments(const Value& data, Assembly& to) {
+  static void add_attachments(const Value& data, Assembler& to) {
     for (const Value one : data.member("attachments").items()) {
       std::string_view name = one.text_of("displayName");
       if (name.empty()) name = one.text_of("path");
@@ -286,13 +291,13 @@ class Records final : public RecordAssembler {
     }
   }
 
-  void read_assistant(const Value& data, std::string_view raw, Assembly& to) {
+  void read_assistant(const Value& data, std::string_view raw, Assembler& to) {
     const std::string_view message = data.text_of("messageId"), model = data.text_of("model");
     if (is_own()) {
       event::SessionUpdated changed;
       set_model(model, changed);
       to.update_session(changed);
-      if (!to.state().turn_open) start_turn(std::nullopt, notified_ ? "task" : "unknown", to);
+      if (!to.raw_state().turn_open) start_turn(std::nullopt, notified_ ? "task" : "unknown", to);
     }
     add_text("thinking", data.text_of("reasoningText"), message, model, to);
     add_text("text", data.text_of("content"), message, model, to);
@@ -308,38 +313,38 @@ class Records final : public RecordAssembler {
     remember(has_calls ? Last::calls : Last::text, to);
   }
   static void add_text(std::string_view kind, std::string_view text, std::string_view message,
-                       std::string_view model, Assembly& to) {
+                       std::string_view model, Assembler& to) {
     if (!text.empty()) to.add_message("assistant", kind, text, message, model);
   }
-  void read_reasoning(const Value& data, std::string_view, Assembly& to) {
+  void read_reasoning(const Value& data, std::string_view, Assembler& to) {
     add_text("thinking", data.text_of("content"), data.text_of("reasoningId"), {}, to);
   }
 
-  void read_turn_end(const Value&, std::string_view, Assembly& to) {
+  void read_turn_end(const Value&, std::string_view, Assembler& to) {
     if (to.time_ms()) last_ms_ = to.time_ms();
-    if (to.state().turn_open && to.own_open_calls() == 0 && (last_ == Last::text || task_complete_))
+    if (to.raw_state().turn_open && to.own_open_calls() == 0 && (last_ == Last::text || task_complete_))
       finish_turn("completed", {}, end_ms(to), to);
   }
-  void read_task_complete(const Value&, std::string_view, Assembly&) { task_complete_ = true; }
+  void read_task_complete(const Value&, std::string_view, Assembler&) { task_complete_ = true; }
 
-  void read_abort(const Value& data, std::string_view, Assembly& to) {
+  void read_abort(const Value& data, std::string_view, Assembler& to) {
     if (!is_own()) return close_calls("interrupted", to, agent_);
     close_calls("interrupted", to);
     forget_requests(to, true);
-    if (to.state().turn_open) finish_turn("interrupted", data.text_of("reason"), end_ms(to), to);
+    if (to.raw_state().turn_open) finish_turn("interrupted", data.text_of("reason"), end_ms(to), to);
   }
-  void read_error(const Value& data, std::string_view, Assembly& to) {
+  void read_error(const Value& data, std::string_view, Assembler& to) {
     event::ApiFailed failed;
     failed.status = data.int_of("statusCode");
     failed.error = data.text_of("message");
     failed.fatal = true;
     to.emit(failed);
-    if (!is_own() || !to.state().turn_open) return;
+    if (!is_own() || !to.raw_state().turn_open) return;
     forget_requests(to, true);
     finish_turn("failed", data.text_of("errorType"), end_ms(to), to);
   }
-  void read_shutdown(const Value& data, std::string_view, Assembly& to) {
-    const bool turn_open = to.state().turn_open;
+  void read_shutdown(const Value& data, std::string_view, Assembler& to) {
+    const bool turn_open = to.raw_state().turn_open;
     if (turn_open) close_calls("interrupted", to);
     forget_requests(to, true);
     raise_totals(data, to);
@@ -354,48 +359,56 @@ class Records final : public RecordAssembler {
 
   // `raw`: the text of `json` if Value::raw() is not to be used.
   void invoke(const Value& json, std::string_view name_key, std::string_view raw, std::string_view message,
-              Assembly& to) {
+              Assembler& to) {
     const std::string_view id = json.text_of("toolCallId"), tool = json.text_of(name_key);
     if (id.empty()) return;
     const Value arguments = json.member("arguments");
     const std::string_view input = raw.empty() ? arguments.raw() : find_member(raw, "arguments");
-    Assembly::Call* call = to.invoke(id, tool, arguments.is_null() ? std::string_view{} : input, message);
-    if (!call) return;
-    if (!program().prompt_reason(tool).empty()) to.wait_for_answer(*call);
-    call->description = arguments.text_of("description");
-    call->background = arguments.text_of("mode") == "background";
-    const auto list = tool == "update_todo" ? text_member(arguments, "todos") : std::nullopt;
-    if (list && todo_calls_.size() < names_max) todo_calls_[std::string(id)] = todos_in(*list);
+    Assembler::Call call;
+    call.call = id, call.tool = tool;
+    call.asks = !program().prompt_reason(tool).empty();
+    call.description = arguments.text_of("description");
+    call.background = arguments.text_of("mode") == "background";
+    if (const auto list = tool == "update_todo" ? text_member(arguments, "todos") : std::nullopt) {
+      call.purpose = sets_todos;
+      call.todos = todos_in(*list);
+    }
+    to.invoke(std::move(call), Json{arguments.is_null() ? std::string_view{} : input}, message);
+    to.abandon_oldest_calls([&](const Assembler::Call& one) { forget_call(one.call, "abandoned", to); });
   }
-  void close_calls(std::string_view outcome, Assembly& to, std::optional<std::string_view> agent = {}) {
-    const auto closed = [&](const Assembly::Call& call) { forget_call(call.call, outcome, to); };
+  void close_calls(std::string_view outcome, Assembler& to, std::optional<std::string_view> agent = {}) {
+    const auto closed = [&](const Assembler::Call& call) { forget_call(call.call, outcome, to); };
     to.close_calls(outcome, closed, agent);
   }
   // Drops what depends on an open call. Without a result, its subagents end with it.
-  void forget_call(const std::string& call, std::string_view outcome, Assembly& to) {
-    todo_calls_.erase(call);
+  void forget_call(const std::string& call, std::string_view outcome, Assembler& to) {
     denied_.erase(call);
     end_requests([&](const Request& one) { return one.call == call; }, outcome != "abandoned", to);
     if (is_one_of(outcome, {"denied", "interrupted", "abandoned"})) end_agents(call, outcome, to);
   }
-  void read_user_call(const Value& data, std::string_view, Assembly&) {
-    const std::string_view id = data.text_of("toolCallId");
-    if (!id.empty() && user_calls_.size() < names_max) user_calls_.emplace(id);
+  // A command of the user, not of the model.
+  static bool is_user_call(std::string_view id, const Assembler& to) {
+    return to.is_remembered(id, IdOf::call);
   }
-  void read_tool_start(const Value& data, std::string_view raw, Assembly& to) {
-    if (user_calls_.contains(data.text_of("toolCallId"))) return;
+  void read_user_call(const Value& data, std::string_view, Assembler& to) {
+    const std::string_view id = data.text_of("toolCallId");
+    if (!id.empty()) to.remember(id, IdOf::call);
+  }
+  void read_tool_start(const Value& data, std::string_view raw, Assembler& to) {
+    if (is_user_call(data.text_of("toolCallId"), to)) return;
     invoke(data, "toolName", find_member(raw, "data"), {}, to);
-    Assembly::Call* call = to.open_call(data.text_of("toolCallId"));
+    Assembler::Call* call = to.open_call(data.text_of("toolCallId"));
     if (call && to.time_ms()) call->started_ms = to.time_ms();
   }
-  void read_tool_complete(const Value& data, std::string_view, Assembly& to) {
+  void read_tool_complete(const Value& data, std::string_view, Assembler& to) {
     const std::string_view id = data.text_of("toolCallId");
-    const Assembly::Call* const open = std::as_const(to).open_call(id);
+    const Assembler::Call* const open = to.open_call(id);
     // A command of the user, not of the model.
-    if (!open && (data.bool_of("isUserRequested") || user_calls_.contains(id))) return;
+    if (!open && (data.bool_of("isUserRequested") || is_user_call(id, to))) return;
     const Value error = data.member("error");
     event::ToolFinished finished;
-    finished.outcome = outcome_of(data.bool_of("success"), denied_.contains(id), error.text_of("code"));
+    finished.outcome = outcome_of(data.bool_of("success"), denied_.find(Assembler::short_id(id)) != nullptr,
+                                  error.text_of("code"));
     finished.output = text_member(data.member("result"), "content");
     if (!finished.output) finished.output = text_member(error, "message");
     const std::string_view outcome = finished.outcome;
@@ -403,9 +416,7 @@ class Records final : public RecordAssembler {
     if (open && open->background && outcome == "ok") background = launch_agent(id, to);
     finished.background = background;
     const auto call = to.finish_call(id, std::move(finished));
-    if (call && outcome == "ok")
-      if (const auto list = todo_calls_.find(id); list != todo_calls_.end())
-        to.set_todos(std::move(list->second), "update_todo");
+    if (call && outcome == "ok" && call->purpose == sets_todos) to.set_todos(call->todos, "update_todo");
     if (call) forget_call(call->call, outcome, to);
     remember(Last::result, to);
   }
@@ -416,12 +427,12 @@ class Records final : public RecordAssembler {
     return stopped ? "interrupted" : "error";
   }
 
-  void read_request(const Value& data, std::string_view, Assembly& to) {
+  void read_request(const Value& data, std::string_view, Assembler& to) {
     const Value asked = data.member("permissionRequest");
     Request request;
-    request.id = data.text_of("requestId");
-    request.call = asked.text_of("toolCallId");
-    request.kind = asked.text_of("kind");
+    request.id = Assembler::short_id(data.text_of("requestId"));
+    request.call = Assembler::short_id(asked.text_of("toolCallId"));
+    request.kind = Assembler::short_id(asked.text_of("kind"));
     request.since = to.time();
     const bool has_result = to.was_invoked(request.call) && !to.open_call(request.call);
     request.is_pending = !data.bool_of("resolvedByHook") && !has_result;
@@ -429,17 +440,18 @@ class Records final : public RecordAssembler {
     request.waits_since_ms = to.time_ms();
     if (request.id.empty() && request.call.empty()) return;
     end_requests([&](const Request& one) { return !one.id.empty() && one.id == request.id; }, true, to);
-    if (requests_.size() >= requests_max)
-      end_requests([&](const Request& one) { return &one == &requests_.front(); }, false, to);
+    const bool is_full = requests_.size() >= requests_max;
+    to.counts().dropped += is_full;
+    if (is_full) end_requests([&](const Request& one) { return &one == &requests_.front(); }, false, to);
     if (request.waits()) to.begin_wait();
     requests_.push_back(std::move(request));
     show_request(to);
   }
-  void read_answer(const Value& data, std::string_view, Assembly& to) {
-    const std::string_view id = data.text_of("requestId");
+  void read_answer(const Value& data, std::string_view, Assembler& to) {
+    const std::string_view id = Assembler::short_id(data.text_of("requestId"));
     const auto request = std::find_if(requests_.begin(), requests_.end(),
                                       [&](const Request& one) { return !one.id.empty() && one.id == id; });
-    std::string call(data.text_of("toolCallId"));
+    std::string call(Assembler::short_id(data.text_of("toolCallId")));
     if (request == requests_.end()) {
       end_requests([&](const Request& one) { return one.call == call; }, true, to);
     } else {
@@ -448,10 +460,10 @@ class Records final : public RecordAssembler {
     }
     const std::string_view kind = data.member("result").text_of("kind");
     const bool is_denied = kind.starts_with("denied-") || kind == "cancelled";
-    if (is_denied && denied_.size() < names_max) denied_.insert(std::move(call));
+    if (is_denied) denied_[call] = {};
   }
-  // `is_counted`: as in Assembly::end_wait().
-  void end_requests(const std::function<bool(const Request&)>& matches, bool is_counted, Assembly& to) {
+  // `is_counted`: as in Assembler::end_wait().
+  void end_requests(const std::function<bool(const Request&)>& matches, bool is_counted, Assembler& to) {
     std::erase_if(requests_, [&](const Request& one) {
       const bool ends = matches(one);
       if (ends && one.waits()) to.end_wait(one.waits_since_ms, is_counted);
@@ -460,7 +472,7 @@ class Records final : public RecordAssembler {
     show_request(to);
   }
   // The state names the oldest request that waits for the user.
-  void show_request(Assembly& to) {
+  void show_request(Assembler& to) {
     const auto first =
         std::find_if(requests_.begin(), requests_.end(), [](const Request& one) { return one.is_pending; });
     const Request shown = first == requests_.end() ? Request() : *first;
@@ -469,7 +481,7 @@ class Records final : public RecordAssembler {
     state.asked_kind = shown.kind;
     state.asked_since = shown.since;
   }
-  void forget_requests(Assembly& to, bool is_counted) {
+  void forget_requests(Assembler& to, bool is_counted) {
     for (Request& one : requests_) {
       if (one.waits()) to.end_wait(one.waits_since_ms, is_counted);
       one.is_pending = false;
@@ -479,9 +491,9 @@ class Records final : public RecordAssembler {
 
   // ---- Subagents and background work
 
-  void read_agent_start(const Value& data, std::string_view, Assembly& to) {
+  void read_agent_start(const Value& data, std::string_view, Assembler& to) {
     const std::string_view call = data.text_of("toolCallId");
-    const std::string id(agent_.empty() ? call : agent_);
+    const std::string id(Assembler::short_id(agent_.empty() ? call : agent_));
     const auto known = agents_.find(id);
     if (call.empty() || (known != agents_.end() && !known->second.is_finished)) return;
     to.set_agent({});
@@ -489,20 +501,23 @@ class Records final : public RecordAssembler {
     started.subagent = id;
     started.agent_type = data.text_of("agentName");
     started.call = call;
-    const Assembly::Call* open = std::as_const(to).open_call(call);
+    const Assembler::Call* const open = to.open_call(call);
     if (open) started.description = open->description, started.background = open->background;
     if (started.description.empty()) started.description = data.text_of("agentDisplayName");
-    if (agents_.size() < agents_max) agents_[id] = {std::string(call)};
-    to.start_agent(started);
+    if (agents_.size() < agents_max || known != agents_.end())
+      agents_[id] = {std::string(Assembler::short_id(call))};
+    else
+      ++to.counts().dropped;
+    to.start_agent(started, started.background);
   }
-  void read_agent_end(const Value& data, std::string_view outcome, Assembly& to) {
+  void read_agent_end(const Value& data, std::string_view outcome, Assembler& to) {
     const std::string_view call = data.text_of("toolCallId");
-    const std::string_view id = agent_.empty() ? call : agent_;
+    const std::string_view id = Assembler::short_id(agent_.empty() ? call : agent_);
     if (id.empty()) return;
     auto agent = agents_.find(id);
     if (agent == agents_.end()) agent = running_agent(call);
     if (agent == agents_.end() && agents_.size() < agents_max)
-      agent = agents_.try_emplace(std::string(id), Agent{std::string(call)}).first;
+      agent = agents_.try_emplace(std::string(id), Agent{std::string(Assembler::short_id(call))}).first;
     if (agent == agents_.end() || agent->second.is_finished) return;
     event::AgentFinished finished;
     finished.outcome = outcome;
@@ -511,18 +526,19 @@ class Records final : public RecordAssembler {
     finished.tools = count_of(data, "totalToolCalls");
     finish_agent(agent, finished, to);
   }
-  void read_agent_completed(const Value& data, std::string_view, Assembly& to) {
+  void read_agent_completed(const Value& data, std::string_view, Assembler& to) {
     read_agent_end(data, data.bool_of("cancelled") ? "stopped" : "completed", to);
   }
-  void read_agent_failed(const Value& data, std::string_view, Assembly& to) {
+  void read_agent_failed(const Value& data, std::string_view, Assembler& to) {
     read_agent_end(data, "failed", to);
   }
   // An unfinished agent that the call started; end(): none.
   Agents::iterator running_agent(std::string_view call) {
-    return std::find_if(agents_.begin(), agents_.end(),
-                        [&](const auto& one) { return one.second.call == call && !one.second.is_finished; });
+    return std::find_if(agents_.begin(), agents_.end(), [&](const auto& one) {
+      return one.second.call == Assembler::short_id(call) && !one.second.is_finished;
+    });
   }
-  void finish_agent(Agents::iterator agent, event::AgentFinished finished, Assembly& to) {
+  void finish_agent(Agents::iterator agent, event::AgentFinished finished, Assembler& to) {
     finished.subagent = agent->first;
     finished.call = agent->second.call;
     agent->second.is_finished = true;
@@ -531,33 +547,33 @@ class Records final : public RecordAssembler {
     to.set_agent(agent_);
     set_background(agent, false, to);
   }
-  void end_agents(std::string_view call, std::string_view outcome, Assembly& to) {
+  void end_agents(std::string_view call, std::string_view outcome, Assembler& to) {
     event::AgentFinished finished;
     finished.outcome = outcome;
     for (auto agent = running_agent(call); agent != agents_.end(); agent = running_agent(call))
       finish_agent(agent, finished, to);
   }
   // The agent that continues after its call's result; empty: none.
-  std::string launch_agent(std::string_view call, Assembly& to) {
+  std::string launch_agent(std::string_view call, Assembler& to) {
     const auto agent = running_agent(call);
     if (agent == agents_.end()) return {};
     set_background(agent, true, to);
     return agent->first;
   }
-  void set_background(Agents::iterator agent, bool is_background, Assembly& to) {
+  void set_background(Agents::iterator agent, bool is_background, Assembler& to) {
     if (std::exchange(agent->second.is_background, is_background) == is_background) return;
     to.mutable_state().runs_background =
         is_background ||
         std::any_of(agents_.begin(), agents_.end(), [](const auto& one) { return one.second.is_background; });
   }
   // An idle agent is not listed as running; it may receive another task.
-  void set_idle(Agents::iterator agent, Assembly& to) {
+  void set_idle(Agents::iterator agent, Assembler& to) {
     set_background(agent, false, to);
     std::erase_if(to.mutable_state().agents,
                   [&](const RunningAgent& one) { return one.subagent == agent->first; });
   }
 
-  void read_notification(const Value& data, std::string_view, Assembly& to) {
+  void read_notification(const Value& data, std::string_view, Assembler& to) {
     if (is_own()) notified_ = true;
     const Value kind = data.member("kind");
     const std::string_view type = kind.text_of("type");
@@ -572,51 +588,42 @@ class Records final : public RecordAssembler {
     std::string_view summary = kind.text_of("description");
     if (summary.empty()) summary = data.text_of("content");
     if (!summary.empty()) finished.summary = summary;
-    if (const auto agent = agents_.find(finished.task); agent != agents_.end()) {
+    if (const auto agent = agents_.find(Assembler::short_id(finished.task)); agent != agents_.end()) {
       finished.call = agent->second.call;
       set_idle(agent, to);
     }
     std::string task(finished.task);
     task.append(1, '\0').append(finished.outcome);
-    if (tasks_.size() >= names_max || !tasks_.insert(std::move(task)).second) return;
-    to.emit(finished);
+    if (to.remember(task, IdOf::task)) to.emit(finished);
   }
 
   // ---- Usage, compaction, messages of the program
 
-  void add_output(std::string_view message, std::string_view model, std::uint64_t output, Assembly& to) {
-    std::uint64_t none = 0;
-    const auto known = outputs_.find(message);
-    if (known == outputs_.end() && outputs_.size() >= names_max) return;
-    std::uint64_t& before = message.empty()           ? none
-                            : known != outputs_.end() ? known->second
-                                                      : outputs_[std::string(message)];
-    if (output <= before) return;
-    StreamState& state = to.mutable_state();
-    state.usage.output += output - before;
-    state.usage_by_model.add(model.empty() ? state.model : model, {0, output - before, 0, 0}, false);
-    before = output;
-    to.emit(event::UsageUpdated{message, model, Usage{0, output, 0, 0}, state.usage, std::nullopt});
+  void add_output(std::string_view message, std::string_view model, std::uint64_t output, Assembler& to) {
+    const Assembler::RequestUsage used{message, model, counted_model(model, to), {0, output, 0, 0}, {}};
+    if (!message.empty())
+      to.account_once(used, to.hash(message, IdOf::message));
+    else if (output > 0)
+      to.account(used);
   }
-  void read_usage(const Value& data, std::string_view, Assembly& to) {
+  void read_usage(const Value& data, std::string_view, Assembler& to) {
     const Value usage = data.member("usage");
     if (!usage.is_object()) return;
     has_usage_records_ = true;
-    const Usage used = usage_of(usage);
-    StreamState& state = to.mutable_state();
-    add(used, state.usage);
     const std::string_view model = usage.text_of("model");
-    state.usage_by_model.add(model.empty() ? state.model : model, used, false);
     const auto context = count_of(usage, "inputTokens");
-    if (context && is_own()) state.context_tokens = *context;
-    to.emit(event::UsageUpdated{{}, model, used, state.usage, std::nullopt});
+    if (context && is_own()) to.mutable_state().context_tokens = *context;
+    to.account({{}, model, counted_model(model, to), usage_of(usage), {}});
+  }
+  static std::string_view counted_model(std::string_view model, const Assembler& to) {
+    return model.empty() ? std::string_view(to.raw_state().model) : model;
   }
   static void add(const Usage& part, Usage& sum) {
     sum.input += part.input, sum.output += part.output;
     sum.cache_read += part.cache_read, sum.cache_write += part.cache_write;
   }
   // The program's sums at its end; a total never falls.
-  static void raise_totals(const Value& data, Assembly& to) {
+  static void raise_totals(const Value& data, Assembler& to) {
     Usage sum;
     for (const Member& model : data.member("modelMetrics").members()) {
       const Usage used = usage_of(model.value.member("usage"));
@@ -627,25 +634,24 @@ class Records final : public RecordAssembler {
     const Usage before = total;
     total = {std::max(total.input, sum.input), std::max(total.output, sum.output),
              std::max(total.cache_read, sum.cache_read), std::max(total.cache_write, sum.cache_write)};
-    if (total != before) to.emit(event::UsageUpdated{{}, {}, std::nullopt, total, std::nullopt});
+    if (total != before) to.emit_totals();
   }
 
-  void read_compaction_start(const Value& data, std::string_view, Assembly& to) {
+  void read_compaction_start(const Value& data, std::string_view, Assembler& to) {
     const std::string_view trigger = data.text_of("trigger");
-    if (compactions_.size() < names_max)
-      compactions_[std::string(agent_)] = {to.time_ms(), std::string(trigger)};
+    compactions_[Assembler::short_id(agent_)] = {to.time_ms(), std::string(to.short_text(trigger))};
     StreamState& state = to.mutable_state();
     if (is_own()) state.is_compacting = true;
     const auto tokens = count_of(data, "currentTokens");
     if (tokens && is_own()) state.context_tokens = *tokens;
     to.emit(event::CompactionStarted{trigger});
   }
-  void read_compaction_end(const Value& data, std::string_view, Assembly& to) {
+  void read_compaction_end(const Value& data, std::string_view, Assembler& to) {
     StreamState& state = to.mutable_state();
     if (is_own()) state.is_compacting = false;
-    Compaction started;
-    if (const auto found = compactions_.find(agent_); found != compactions_.end())
-      started = std::move(compactions_.extract(found).mapped());
+    const Compaction* const known = compactions_.find(Assembler::short_id(agent_));
+    const Compaction started = known ? *known : Compaction{};
+    compactions_.erase(Assembler::short_id(agent_));
     if (!data.bool_of("success")) {
       if (const auto error = text_member(data, "error"); error && !error->empty())
         to.add_message("system", "text", error);
@@ -667,14 +673,14 @@ class Records final : public RecordAssembler {
     if (const auto summary = text_member(data, "summaryContent"); summary && !summary->empty())
       to.add_message("summary", "text", summary);
   }
-  void read_truncation(const Value& data, std::string_view, Assembly& to) {
+  void read_truncation(const Value& data, std::string_view, Assembler& to) {
     event::CompactionFinished finished;
     finished.pre_tokens = count_of(data, "preTruncationTokensInMessages");
     finished.post_tokens = count_of(data, "postTruncationTokensInMessages");
     finished.kind = "micro";
     to.emit(finished);
   }
-  void read_info(const Value& data, std::string_view, Assembly& to) {
+  void read_info(const Value& data, std::string_view, Assembler& to) {
     if (const auto text = text_member(data, "message"); text && !text->empty())
       to.add_message("system", "text", text);
   }
@@ -685,11 +691,9 @@ class Records final : public RecordAssembler {
   bool notified_ = false;       // since the last turn ended
   bool task_complete_ = false;  // in this turn
   bool has_usage_records_ = false;
-  std::map<std::string, std::uint64_t, std::less<>> outputs_;         // tokens by message
-  std::map<std::string, Compaction, std::less<>> compactions_;        // that run, by agent
-  std::map<std::string, std::vector<Todo>, std::less<>> todo_calls_;  // the list that an ok result sets
-  std::set<std::string, std::less<>> denied_, user_calls_;            // calls; user_calls_: of the user
-  std::set<std::string, std::less<>> tasks_;                          // with their outcomes
+  BoundedMap<Compaction, Assembler::names_max> compactions_;  // that run, by agent
+  struct Denied {};
+  BoundedMap<Denied, Assembler::names_max> denied_;  // open calls
   std::vector<Request> requests_;
   Agents agents_;
 };
@@ -728,7 +732,7 @@ const Records::Rule Records::rules[29] = {
 
 }  // namespace
 
-std::unique_ptr<RecordAssembler> make_assembler() { return std::make_unique<Records>(); }
+std::unique_ptr<RecordReader> make_reader() { return std::make_unique<Records>(); }
 
 bool is_record(const Value& record) {
   return Records::is_known_type(record.text_of("type")) && record.member("data").is_object();

@@ -6,14 +6,14 @@
 #include <memory>
 #include <string_view>
 
-#include "core/assembly.hpp"
+#include "core/record_reader.hpp"
 
 namespace earshot::copilot {
 
 constexpr std::string_view program_name = "copilot";
 constexpr std::string_view dialect_name = "copilot-cli";
 
-std::unique_ptr<RecordAssembler> make_assembler();
+std::unique_ptr<RecordReader> make_reader();
 
 /// True for a record that only Copilot CLI writes.
 bool is_record(const Value& record);

@@ -8,30 +8,23 @@
 namespace earshot::pi {
 namespace {
 
-class PiDialect final : public Dialect {
- public:
-  std::string_view name() const override { return dialect_name; }
-  void read(const Value&, std::string_view, Record&) const override {}  // make_assembler() reads
-};
-
-class Reader final : public RecordReader {
+class Format final : public RecordFormat {
  public:
   std::string_view program() const override { return program_name; }
   const Dialect* detect(const Value& json) const override {
-    static const PiDialect dialect;
+    static constexpr Dialect dialect{dialect_name};
     return is_header(json) ? &dialect : nullptr;
   }
-  const Dialect* metadata_dialect(const Value&) const override { return nullptr; }
-  std::unique_ptr<RecordAssembler> make_assembler() const override { return pi::make_assembler(); }
+  std::unique_ptr<RecordReader> make_reader(bool) const override { return pi::make_reader(); }
 };
 
 // `<root>/sessions/--home-ada-lamp--/<time>_<id>.jsonl`
 class Pi final : public AgentProgram {
  public:
   std::string_view program() const override { return program_name; }
-  const RecordReader& reader() const override {
-    static const Reader reader;
-    return reader;
+  const RecordFormat& format() const override {
+    static const Format format;
+    return format;
   }
 
   std::vector<std::string> default_roots(const Environment& environment) const override {

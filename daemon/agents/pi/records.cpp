@@ -141,9 +141,9 @@ constexpr std::string_view ignored_types[] = {"thinking_level_change", "custom",
 constexpr std::string_view ignored_roles[] = {"bashExecution", "system", "branchSummary",
                                               "compactionSummary"};
 
-class Records final : public RecordAssembler {
+class Records final : public RecordReader {
  public:
-  void read(const Value& json, std::string_view raw, Assembly& to) override {
+  void read(const Value& json, std::string_view raw, NestedJson&, Assembler& to) override {
     to.begin_record(json.text_of("timestamp"));
     const std::string_view type = json.text_of("type");
     if (type == "session") return read_header(json, to);
@@ -154,24 +154,25 @@ class Records final : public RecordAssembler {
     to.count_type(type, !has_rule && !is_one_of(type, ignored_types));
     if (is_event_record(json, to) && has_rule) (this->*rule->read)(json, to);
   }
+  std::size_t memory_bytes() const override { return sizeof *this; }
 
  private:
   enum class Last { nothing, user, assistant, result };
   struct Rule {
     std::string_view type;
-    void (Records::*read)(const Value&, Assembly&);
+    void (Records::*read)(const Value&, Assembler&);
   };
   static const Rule rules[6];
 
   // False for records before the header and for those that the stream has already.
-  bool is_event_record(const Value& json, Assembly& to) {
+  bool is_event_record(const Value& json, Assembler& to) {
     id_ = json.text_of("id");
     const bool is_new = id_.empty() || to.is_new(id_);
     if (id_.empty()) id_ = name_ = to.record_name();
     return to.started() && is_new;
   }
 
-  void read_header(const Value& json, Assembly& to) {
+  void read_header(const Value& json, Assembler& to) {
     to.count_type("session", false);
     if (!to.started()) {
       to.set_recorded_session(json.text_of("id"));
@@ -194,7 +195,7 @@ class Records final : public RecordAssembler {
     return session_of(path);
   }
 
-  void read_message(const Value& json, std::string_view raw, Assembly& to) {
+  void read_message(const Value& json, std::string_view raw, Assembler& to) {
     const Value message = json.member("message");
     const std::string_view role = message ? message.text_of("role") : std::string_view{};
     const bool is_custom = role == "custom" || role == "hookMessage";
@@ -210,29 +211,29 @@ class Records final : public RecordAssembler {
   }
 
   // A prompt, or a message that joins the running turn.
-  void read_user(const Value& message, Assembly& to) {
+  void read_user(const Value& message, Assembler& to) {
     Content content = content_of(message.member("content"));
     const bool has_text = content.text && !is_blank(*content.text);
     if (!has_text && content.media.empty()) return;
     const auto typed_ms = message.int_of("timestamp");
     const OptionalText text = has_text ? OptionalText(*content.text) : std::nullopt;
     const bool in_time = !typed_ms || !result_ms_ || *typed_ms <= result_ms_ + steering_ms_max;
-    if (to.state().turn_open && to.open_calls() == 0 && last_ == Last::result && in_time) {
+    if (to.raw_state().turn_open && to.open_calls() == 0 && last_ == Last::result && in_time) {
       if (text) to.add_message("user", "text", text);
     } else {
-      const bool queued = !to.state().turn_open && typed_ms && work_ms_ && *typed_ms < work_ms_;
+      const bool queued = !to.raw_state().turn_open && typed_ms && work_ms_ && *typed_ms < work_ms_;
       start_turn(text, queued ? "queued" : "human", to);
     }
     for (const Media& one : content.media) to.add_message("user", one.kind, std::nullopt, {}, {}, one);
     remember(Last::user, to);
   }
 
-  void read_assistant(const Value& message, std::string_view raw, Assembly& to) {
+  void read_assistant(const Value& message, std::string_view raw, Assembler& to) {
     const std::string_view model = message.text_of("model");
     event::SessionUpdated changed;
     changed.model = model;
     to.update_session(changed);
-    if (!to.state().turn_open) start_turn(std::nullopt, extension_spoke_ ? "hook" : "unknown", to);
+    if (!to.raw_state().turn_open) start_turn(std::nullopt, extension_spoke_ ? "hook" : "unknown", to);
     has_text_ = false;
     error_passes_ = false;
     const std::vector<std::string> calls = read_blocks(message, raw, model, to);
@@ -259,7 +260,7 @@ class Records final : public RecordAssembler {
       finish_turn("completed", reason, to);
   }
 
-  void fail(std::string_view error, std::string_view kept, Assembly& to) {
+  void fail(std::string_view error, std::string_view kept, Assembler& to) {
     ++errors_in_row_;
     error_passes_ = errors_in_row_ <= tries_max && !contains_any(kept, limit_errors) &&
                     (contains_any(kept, passing_errors) || contains_any(kept, overflow_errors));
@@ -274,7 +275,7 @@ class Records final : public RecordAssembler {
 
   // Text, thinking and calls in their order. Returns the ids of the calls that are new.
   std::vector<std::string> read_blocks(const Value& message, std::string_view raw, std::string_view model,
-                                       Assembly& to) {
+                                       Assembler& to) {
     std::vector<std::string> calls;
     const Value content = message.member("content");
     if (content.is_string()) add_text(content.as_text(), model, to);
@@ -293,20 +294,23 @@ class Records final : public RecordAssembler {
         std::string_view input = raw.empty() ? block.member("arguments").raw()
                                              : find_member(find_element(raw_blocks, n), "arguments");
         if (input == "null") input = {};
-        if (to.invoke(call, block.text_of("name"), input, id_)) calls.push_back(std::move(call));
+        Assembler::Call made;
+        made.call = call, made.tool = block.text_of("name");
+        if (to.invoke(std::move(made), Json{input}, id_)) calls.push_back(std::move(call));
+        to.abandon_oldest_calls();
       }
       ++n;
     }
     return calls;
   }
 
-  void add_text(std::string_view text, std::string_view model, Assembly& to) {
+  void add_text(std::string_view text, std::string_view model, Assembler& to) {
     if (text.empty()) return;
     has_text_ = true;
     to.add_message("assistant", "text", text, id_, model);
   }
 
-  void read_result(const Value& message, Assembly& to) {
+  void read_result(const Value& message, Assembler& to) {
     const Content content = content_of(message.member("content"));
     event::ToolFinished finished;
     finished.outcome = result_outcome(content.text.value_or(""), message.bool_of("isError"));
@@ -317,7 +321,7 @@ class Records final : public RecordAssembler {
     remember(Last::result, to);
   }
 
-  void read_custom(const Value& json, Assembly& to) {
+  void read_custom(const Value& json, Assembler& to) {
     extension_spoke_ = true;
     const Value display = json.member("display");
     if (display && display.is_bool() && !display.as_bool()) return;
@@ -326,17 +330,17 @@ class Records final : public RecordAssembler {
     for (const Media& one : content.media) to.add_message("system", one.kind, std::nullopt, {}, {}, one);
   }
 
-  void read_model(const Value& json, Assembly& to) {
+  void read_model(const Value& json, Assembler& to) {
     event::SessionUpdated changed;
     changed.model = json.text_of("modelId");
     to.update_session(changed);
   }
-  void read_info(const Value& json, Assembly& to) {
+  void read_info(const Value& json, Assembler& to) {
     event::SessionUpdated changed;
     changed.title = json.text_of("name");
     to.update_session(changed);
   }
-  void read_compaction(const Value& json, Assembly& to) {
+  void read_compaction(const Value& json, Assembler& to) {
     event::CompactionFinished finished;
     if (const auto tokens = json.int_of("tokensBefore"))
       finished.pre_tokens = static_cast<std::uint64_t>(std::max<std::int64_t>(0, *tokens));
@@ -344,13 +348,13 @@ class Records final : public RecordAssembler {
     to.emit(finished);
     read_summary(json, to);
   }
-  void read_summary(const Value& json, Assembly& to) {
+  void read_summary(const Value& json, Assembler& to) {
     if (const auto text = json.text_of("summary"); !text.empty()) to.add_message("summary", "text", text);
     add_usage(json, {}, false, to);
   }
-  void read_usage(const Value& json, Assembly& to) { add_usage(json, json.text_of("model"), false, to); }
+  void read_usage(const Value& json, Assembler& to) { add_usage(json, json.text_of("model"), false, to); }
 
-  void add_usage(const Value& json, std::string_view model, bool is_assistant, Assembly& to) {
+  void add_usage(const Value& json, std::string_view model, bool is_assistant, Assembler& to) {
     const Value usage = json.member("usage");
     if (!usage) return;
     const auto count = [&](std::string_view key) { return usage.count_of(key).value_or(0); };
@@ -359,22 +363,17 @@ class Records final : public RecordAssembler {
     if (const std::uint64_t context = used.input + used.cache_read + used.cache_write;
         is_assistant && context > 0)
       state.context_tokens = context;
-    const auto total = usage.member("cost").member("total").as_double();
-    const double usd = std::max(0.0, total.value_or(0));
-    if (total) state.cost_usd = state.cost_usd.value_or(0) + usd;
-    const std::string_view model_used = model.empty() ? std::string_view(state.model) : model;
-    if (usd > 0) state.usage_by_model.add_cost(model_used, usd);
-    if (used == Usage{} && !(usd > 0)) return;
-    state.usage_by_model.add(model_used, used, total.has_value());
-    state.usage.input += used.input, state.usage.output += used.output;
-    state.usage.cache_read += used.cache_read, state.usage.cache_write += used.cache_write;
-    to.emit(event::UsageUpdated{id_, model, used, state.usage, state.cost_usd});
+    std::optional<double> usd = usage.member("cost").member("total").as_double();
+    if (usd) usd = std::max(0.0, *usd);
+    if (usd && !state.cost_usd) state.cost_usd = 0;
+    if (used == Usage{} && !(usd.value_or(0) > 0)) return;
+    to.account({id_, model, model.empty() ? std::string_view(state.model) : model, used, usd});
   }
 
-  void start_turn(OptionalText prompt, std::string_view origin, Assembly& to) {
+  void start_turn(OptionalText prompt, std::string_view origin, Assembler& to) {
     const bool had_open_calls = to.open_calls() > 0;
     to.close_calls("abandoned");
-    if (to.state().turn_open) {
+    if (to.raw_state().turn_open) {
       const bool completed = has_text_ && !had_open_calls;
       const std::string_view outcome = error_passes_ ? "failed" : completed ? "completed" : "superseded";
       to.finish_turn(outcome, {}, error_passes_ || completed, std::nullopt, last_ms_);
@@ -384,13 +383,13 @@ class Records final : public RecordAssembler {
     to.start_turn(prompt, origin);
   }
 
-  void finish_turn(std::string_view outcome, std::string_view stop_reason, Assembly& to) {
+  void finish_turn(std::string_view outcome, std::string_view stop_reason, Assembler& to) {
     to.finish_turn(outcome, stop_reason, false, std::nullopt, to.time_ms() ? to.time_ms() : last_ms_);
     extension_spoke_ = false;
   }
 
   // Of the last user, assistant or result record.
-  void remember(Last last, const Assembly& to) {
+  void remember(Last last, const Assembler& to) {
     last_ = last;
     if (last == Last::result) result_ms_ = to.time_ms();
     if (to.time_ms() == 0) return;
@@ -420,7 +419,7 @@ const Records::Rule Records::rules[6] = {
 
 }  // namespace
 
-std::unique_ptr<RecordAssembler> make_assembler() { return std::make_unique<Records>(); }
+std::unique_ptr<RecordReader> make_reader() { return std::make_unique<Records>(); }
 
 bool is_header(const Value& record) {
   return record.text_of("type") == "session";  // old ones have no `cwd`

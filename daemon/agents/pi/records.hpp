@@ -6,14 +6,14 @@
 #include <memory>
 #include <string_view>
 
-#include "core/assembly.hpp"
+#include "core/record_reader.hpp"
 
 namespace earshot::pi {
 
 constexpr std::string_view program_name = "pi";
 constexpr std::string_view dialect_name = "pi";
 
-std::unique_ptr<RecordAssembler> make_assembler();
+std::unique_ptr<RecordReader> make_reader();
 
 /// True for a record that only Pi writes at the beginning of a file.
 bool is_header(const Value& record);

@@ -75,7 +75,7 @@ TEST_CASE("the lines of recorded sessions fit the terminal and contain no contro
     std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
     const std::size_t size = text.size();
     text.append(feed_padding, '\0');
-    Transcript transcript({.own_agent = place_of(file).agent, .reader = &claude_code::reader()});
+    Transcript transcript({.own_agent = place_of(file).agent, .format = &claude_code::format()});
     LineChecker audience(40 + shown % 100);
     transcript.feed({text.data(), size}, workspace, audience);
     shown += audience.shown;

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <functional>
 
+#include "agents/claude_code/records.hpp"
 #include "core/assembler.hpp"
 #include "unit/support/feed.hpp"
 #include "unit/support/records.hpp"
@@ -153,14 +154,14 @@ TEST_CASE("fault 85: of the ends read before their launch, the oldest is dropped
         r.result("c" + n, "x",
                  R"("toolUseResult":{"status":"async_launched","isAsync":true,"agentId":"a)" + n + "\"}"));
   };
-  for (std::size_t i = 0; i <= Assembler::early_reports_max; ++i)
+  for (std::size_t i = 0; i <= claude_code::Records::early_reports_max; ++i)
     feed.write(r.notification("a" + std::to_string(i), "completed"));
   CHECK(feed.counts().dropped == 1);
   launch("0");
   launch("1");
-  launch(std::to_string(Assembler::early_reports_max));
+  launch(std::to_string(claude_code::Records::early_reports_max));
   CHECK(feed.fields("agent.finished", {"call"}) ==
-        Lines{"c1", "c" + std::to_string(Assembler::early_reports_max)});
+        Lines{"c1", "c" + std::to_string(claude_code::Records::early_reports_max)});
 }
 
 TEST_CASE("fault 85: the end of a todo list beyond its limits is dropped") {

@@ -56,7 +56,7 @@ std::vector<fs::path> fixtures() {
 /// Of the program whose transcript it is.
 TranscriptOptions options_for(const std::string& bytes) {
   TranscriptOptions options = claude_code_options();
-  if (const AgentProgram* program = detect_program(bytes)) options.reader = &program->reader();
+  if (const AgentProgram* program = detect_program(bytes)) options.format = &program->format();
   return options;
 }
 

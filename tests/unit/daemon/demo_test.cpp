@@ -34,7 +34,7 @@ struct Folded final : EventSink {
     text.resize(size + feed_padding);
     TranscriptOptions options;
     options.own_agent = own_agent;
-    options.reader = &find_agent_program(program)->reader();
+    options.format = &find_agent_program(program)->format();
     Transcript transcript(options);
     Workspace workspace;
     transcript.feed({text.data(), size}, workspace, *this);

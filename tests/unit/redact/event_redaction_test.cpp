@@ -252,7 +252,7 @@ struct Result {
 Result run(const std::string& bytes, std::size_t cut, const TextFilter* filter) {
   static Workspace workspace;
   TranscriptOptions options;
-  options.reader = &claude_code::reader();
+  options.format = &claude_code::format();
   options.filter = filter;
   Transcript transcript(options);
   Sink sink(filter);

@@ -33,7 +33,7 @@ class IndexFixture {
   search::IndexJob job(const std::string& name) {
     search::IndexJob job;
     job.name = "r/p/" + name, job.path = path(name), job.session = name, job.directory = "p";
-    job.options.hash_key = 42, job.options.reader = &default_program().reader();
+    job.options.hash_key = 42, job.options.format = &default_program().format();
     const std::lock_guard lock(mutex_);
     if (const auto found = live_.find(name); found != live_.end()) job.growth = log_.take(*found->second);
     return job;

@@ -42,7 +42,7 @@ class MemoryArchive final : public tail::Archive {
     const auto& fake = static_cast<const FakeStream&>(stream);
     TranscriptOptions options;
     options.own_agent = fake.agent();
-    options.reader = &claude_code::reader();
+    options.format = &claude_code::format();
     return std::make_unique<Bytes>(*this, fake, std::move(options));
   }
   void record(const tail::Stream& stream, const Cursor& end,

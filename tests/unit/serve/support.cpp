@@ -52,19 +52,19 @@ std::string head(std::string_view type, int n, std::string_view cwd) {
 
 }  // namespace
 
-FakeStream::FakeStream(std::string name, std::string session, std::string agent, const RecordReader* reader)
+FakeStream::FakeStream(std::string name, std::string session, std::string agent, const RecordFormat* format)
     : modified_ms_(now_ms()),
       session_(std::move(session)),
       name_(std::move(name)),
       agent_(std::move(agent)),
-      reader_(reader ? reader : &claude_code::reader()) {
+      format_(format ? format : &claude_code::format()) {
   restart();
 }
 
 TranscriptOptions FakeStream::options() const {
   TranscriptOptions options;
   options.own_agent = agent_;
-  options.reader = reader_;
+  options.format = format_;
   return options;
 }
 

@@ -20,9 +20,9 @@ namespace earshot::test {
 /// A stream with the bytes that the test writes.
 class FakeStream final : public tail::Stream {
  public:
-  /// `reader`: null: that of Claude Code.
+  /// `format`: null: that of Claude Code.
   FakeStream(std::string name, std::string session, std::string agent = {},
-             const RecordReader* reader = nullptr);
+             const RecordFormat* format = nullptr);
 
   const std::string& name() const override { return name_; }
   const std::string& session() const override { return session_; }
@@ -58,7 +58,7 @@ class FakeStream final : public tail::Stream {
 
   const StreamIdentity identity_;  // the tests name the session themselves
   std::string name_, agent_, written_;
-  const RecordReader* reader_;
+  const RecordFormat* format_;
   std::unique_ptr<Transcript> transcript_;
   Workspace workspace_;
 };

@@ -60,7 +60,7 @@ const std::vector<SummaryRow>& summary_rows() {
 }
 
 TranscriptOptions with_reader(TranscriptOptions options) {
-  if (!options.reader) options.reader = &claude_code::reader();
+  if (!options.format) options.format = &claude_code::format();
   return options;
 }
 
@@ -68,7 +68,7 @@ TranscriptOptions with_reader(TranscriptOptions options) {
 
 TranscriptOptions claude_code_options() {
   TranscriptOptions options;
-  options.reader = &claude_code::reader();
+  options.format = &claude_code::format();
   return options;
 }
 

@@ -53,7 +53,7 @@ struct Fold {
   explicit Fold(std::string bytes, const std::string& own_agent = {}, std::size_t known = 0) {
     EventLines written(events);
     Workspace workspace;
-    Transcript transcript({.hash_key = key, .own_agent = own_agent, .reader = &claude_code::reader()});
+    Transcript transcript({.hash_key = key, .own_agent = own_agent, .format = &claude_code::format()});
     const std::size_t size = bytes.size();
     bytes.resize(size + feed_padding);
     transcript.feed(std::span(bytes).first(known), workspace, written);

@@ -12,7 +12,7 @@ namespace {
 
 TranscriptOptions relayed() {
   TranscriptOptions options;
-  options.reader = &relayed_reader();
+  options.format = &relayed_format();
   return options;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 TranscriptOptions codex_options() {
   TranscriptOptions options;
-  options.reader = &codex::program().reader();
+  options.format = &codex::program().format();
   return options;
 }
 

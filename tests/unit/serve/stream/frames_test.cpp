@@ -89,8 +89,8 @@ std::string rollout_usage(int second, int tokens, const std::string& used_percen
 }  // namespace
 
 TEST_CASE("a session of Codex: sandbox, size of the context, and the account's limits") {
-  const RecordReader& reader = codex::program().reader();
-  FakeStream main("codex/2026/03/01/rollout-r1", "r1", {}, &reader);
+  const RecordFormat& format = codex::program().format();
+  FakeStream main("codex/2026/03/01/rollout-r1", "r1", {}, &format);
   main.write(rollout_meta(R"(,"source":"cli")"), nullptr);
   main.write(rollout_line(1, "turn_context",
                           R"({"model":"m","approval_policy":"never","sandbox_policy":{"type":"read-only"}})"),
@@ -115,7 +115,7 @@ TEST_CASE("a session of Codex: sandbox, size of the context, and the account's l
 
   // A newer statement of a subagent's stream is valid for the session; the older one of the main stream is
   // not.
-  FakeStream agent("codex/2026/03/01/rollout-r2", "r1", "r2", &reader);
+  FakeStream agent("codex/2026/03/01/rollout-r2", "r1", "r2", &format);
   agent.write(rollout_meta(R"(,"thread_source":"subagent","agent_role":"scout")"), nullptr);
   agent.write(rollout_usage(5, 100, "60"), nullptr);
   sessions.session_of(agent);

@@ -142,7 +142,7 @@ TEST_CASE_METHOD(Fixture, "of subagents only what was used in the same day is co
 
 TEST_CASE("Copilot: a sum at the end of a session that began earlier is marked") {
   const test::TimeZone zone("UTC");
-  FakeStream stream("copilot/c1", "c1", {}, &copilot::program().reader());
+  FakeStream stream("copilot/c1", "c1", {}, &copilot::program().format());
   auto write = [n = 0](const std::string& type, const std::string& time, const std::string& data) mutable {
     return R"({"type":")" + type + R"(","id":"e)" + std::to_string(++n) + R"(","timestamp":")" + time +
            R"(","data":)" + data + "}\n";

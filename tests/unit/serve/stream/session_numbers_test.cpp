@@ -180,7 +180,7 @@ TEST_CASE_METHOD(Fixture, "the window of the context is that of the table, if th
 }
 
 TEST_CASE("Codex: the model's tokens are the growth of the total, of copied history none") {
-  FakeStream stream("codex/2026/03/01/rollout-r1", "r1", {}, &codex::program().reader());
+  FakeStream stream("codex/2026/03/01/rollout-r1", "r1", {}, &codex::program().format());
   const auto line = [](const std::string& type, const std::string& payload) {
     return R"({"timestamp":"2026-03-01T10:00:00.000Z","type":")" + type + R"(","payload":)" + payload + "}\n";
   };
@@ -207,7 +207,7 @@ TEST_CASE("Codex: the model's tokens are the growth of the total, of copied hist
 }
 
 TEST_CASE("Copilot: output alone is no estimate, the sums at the end are") {
-  FakeStream stream("copilot/c1", "c1", {}, &copilot::program().reader());
+  FakeStream stream("copilot/c1", "c1", {}, &copilot::program().format());
   auto write = [n = 0](const std::string& type, const std::string& data) mutable {
     return R"({"type":")" + type + R"(","id":"e)" + std::to_string(++n) +
            R"(","timestamp":"2026-03-01T10:00:00.000Z","data":)" + data + "}\n";
@@ -228,7 +228,7 @@ TEST_CASE("Copilot: output alone is no estimate, the sums at the end are") {
 }
 
 TEST_CASE("Pi: its own cost, of every model") {
-  FakeStream stream("pi/p1", "p1", {}, &pi::program().reader());
+  FakeStream stream("pi/p1", "p1", {}, &pi::program().format());
   stream.write(
       R"({"type":"session","version":3,"id":"p1","timestamp":"2026-03-01T10:00:00.000Z","cwd":"/w"})"
       "\n"

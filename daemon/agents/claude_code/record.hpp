@@ -1,9 +1,7 @@
-// The content of one record, independent of program and dialect: a header and facts in the order of their
-// events; and the interface through which a transcript reads the records of one agent program.
+// The content of one record, whatever its dialect: a header, and facts in the order of their events.
 #pragma once
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,7 +11,7 @@
 #include "core/event.hpp"
 #include "core/line_value.hpp"
 
-namespace earshot {
+namespace earshot::claude_code {
 
 namespace fact {
 
@@ -166,14 +164,12 @@ struct RecordHeader {
 /// Views are valid until the next record is read.
 struct Record : RecordHeader {
   std::vector<Fact> facts;
-  std::optional<RelayedEvent> relayed;  // of another daemon: emitted unchanged; there are no facts
 
   /// Stores text that is not in the line, until the record is cleared.
   std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }
   void clear() {
     static_cast<RecordHeader&>(*this) = {};
     facts.clear();
-    relayed.reset();
     if (!texts_.empty()) texts_.clear();
   }
 
@@ -181,32 +177,4 @@ struct Record : RecordHeader {
   std::deque<std::string> texts_;
 };
 
-/// One era of one program's record format. Stateless and thread-safe.
-class Dialect {
- public:
-  virtual ~Dialect() = default;
-  /// As in session.started; empty where the records themselves name it.
-  virtual std::string_view name() const = 0;
-  /// `raw` is the record's text if Value::raw() is not: without EARSHOT_LINE_WALK, and where numbers that the
-  /// DOM refuses were replaced. Otherwise it is empty. Views in `out` may point into both.
-  virtual void read(const Value& json, std::string_view raw, Record& out) const = 0;
-};
-
-class RecordAssembler;
-
-/// Selects the dialect of a transcript. Stateless and thread-safe; outlives the transcripts that use it.
-class RecordReader {
- public:
-  virtual ~RecordReader() = default;
-  /// The agent program, as on the wire (`claude-code`); empty where the records themselves name it.
-  virtual std::string_view program() const = 0;
-  /// The dialect that this record proves; null if it proves none. Asked until a record proves one.
-  virtual const Dialect* detect(const Value& json) const = 0;
-  /// Reads metadata before the first record that proves a dialect; null if this record is no such metadata.
-  virtual const Dialect* metadata_dialect(const Value& json) const = 0;
-  /// For a program whose records mean something by those before them: what reads one transcript, from the
-  /// first record that detect() accepts. Null: the dialect's facts are assembled.
-  virtual std::unique_ptr<RecordAssembler> make_assembler() const;
-};
-
-}  // namespace earshot
+}  // namespace earshot::claude_code
