@@ -133,6 +133,7 @@ class BoundedMap {
  public:
   /// Null if there is none.
   const Value* find(std::string_view key) const {
+    if (values_.empty()) return nullptr;
     const auto found = values_.find(std::string(key));
     return found == values_.end() ? nullptr : &found->second;
   }
@@ -148,7 +149,7 @@ class BoundedMap {
     return entry->second;
   }
   void erase(std::string_view key) {
-    if (values_.erase(std::string(key)) == 0) return;
+    if (values_.empty() || values_.erase(std::string(key)) == 0) return;
     order_.erase(std::find(order_.begin(), order_.end(), key));
   }
   std::size_t size() const { return values_.size(); }

@@ -64,7 +64,7 @@ void Assembler::begin_line(std::uint64_t line_offset, const Cursor& end, EventSi
 }
 
 void Assembler::begin_record(std::string_view time, std::int64_t time_ms) {
-  time_ = time;
+  time_ = time.size() <= time_bytes_max ? time : std::string_view{};
   time_ms_ = time_ms;
   state_.usage_by_model.set_time(time_ms_);
   agent_ = own_agent_;
@@ -86,9 +86,10 @@ void Assembler::note_activity() {
 }
 
 void Assembler::set_own_agent(std::string_view agent) {
+  agent = short_id(agent);
   for (auto& [number, call] : open_calls_)
     if (call.agent == own_agent_) call.agent = agent;
-  own_agent_ = short_id(agent);
+  own_agent_ = agent;
   set_agent(own_agent_);
 }
 
@@ -262,16 +263,15 @@ const Assembler::Call* Assembler::last_open_call(std::string_view agent) const {
   return last == open_calls_.rend() ? nullptr : &last->second;
 }
 
-Assembler::Call Assembler::take_call(std::uint32_t number) {
-  Call call = std::move(open_calls_.extract(number).mapped());
-  *call_numbers_.find(hash(call.call, IdOf::call)) = 0;
+Assembler::Call Assembler::take_call(std::uint32_t& number) {
+  Call call = std::move(open_calls_.extract(std::exchange(number, 0)).mapped());
   open_call_bytes_ -= call.bytes();
   own_open_calls_ -= call.agent == own_agent_;
   return call;
 }
 
 std::optional<Assembler::Call> Assembler::finish_call(std::string_view call, event::ToolFinished finished) {
-  const std::uint32_t* number = call_numbers_.find(hash_of_call(call));
+  std::uint32_t* const number = call_numbers_.find(hash_of_call(call));
   if (!number || *number == 0) {
     ++counts_.late_results;
     return std::nullopt;
@@ -298,7 +298,7 @@ void Assembler::emit_finished(const Call& call, event::ToolFinished finished) {
   const bool is_end_known = finished.outcome != "abandoned";
   if (call.asks) end_wait(call.started_ms, is_end_known);
   std::erase_if(state_.tools, [&](const OpenTool& one) { return one.call == call.call; });
-  name_agent(state_, call.call, short_id(finished.background));
+  if (call.background) name_agent(state_, call.call, short_id(finished.background));
   finished.call = call.call;
   finished.tool = std::string_view(call.tool);
   if (!finished.duration_ms && is_end_known && time_ms_ && call.started_ms)
@@ -312,7 +312,7 @@ void Assembler::close_calls(std::string_view outcome, const CallClosed& closed,
   for (auto next = open_calls_.begin(); next != open_calls_.end();) {
     const auto one = next++;
     if (agent && one->second.agent != *agent) continue;
-    const Call call = take_call(one->first);
+    const Call call = take_call(*call_numbers_.find(hash(one->second.call, IdOf::call)));
     set_agent(call.agent);
     event::ToolFinished finished;
     finished.outcome = outcome;
@@ -328,7 +328,7 @@ void Assembler::abandon_oldest_calls(const CallClosed& closed) {
   while (open_calls_.size() > 1 &&
          (open_calls_.size() > open_calls_max || open_call_bytes_ > open_call_bytes_max)) {
     ++counts_.dropped;
-    const Call oldest = take_call(open_calls_.begin()->first);
+    const Call oldest = take_call(*call_numbers_.find(hash(open_calls_.begin()->second.call, IdOf::call)));
     set_agent(oldest.agent);  // its events carry its own agent
     event::ToolFinished finished;
     finished.outcome = "abandoned";
@@ -390,22 +390,25 @@ const std::vector<Todo>& Assembler::todos() const {
   return list == todo_lists_->end() ? none : list->second;
 }
 
+std::size_t Assembler::count_kept(std::span<const Todo> todos) {
+  std::size_t kept = 0;
+  for (std::size_t bytes = 0; kept < std::min(todos.size(), todos_max); ++kept)
+    if (bytes += bytes_of(todos[kept]); bytes > todo_list_bytes_max) break;
+  counts_.dropped += kept < todos.size();
+  return kept;
+}
+
 void Assembler::set_todos(std::vector<Todo> todos, std::string_view source) {
   const std::vector<Todo>& before = this->todos();
-  const std::size_t items = todos.size();
-  if (items > todos_max) todos.resize(todos_max);
-  for (Todo& one : todos) {
+  for (std::size_t n = 0; n < std::min(todos.size(), todos_max); ++n) {
+    Todo& one = todos[n];
     const auto known = std::find_if(before.begin(), before.end(),
                                     [&](const Todo& old) { return !one.id.empty() && old.id == one.id; });
     if (known == before.end()) continue;
     if (one.active_form.empty()) one.active_form = known->active_form;
     if (one.priority.empty()) one.priority = known->priority;
   }
-  std::size_t kept = 0;
-  for (std::size_t bytes = 0; kept < todos.size(); ++kept)
-    if (bytes += bytes_of(todos[kept]); bytes > todo_list_bytes_max) break;
-  todos.resize(kept);
-  counts_.dropped += kept < items;
+  todos.resize(count_kept(todos));
   if (is_own_chain_) state_.todos_time = time_;
   if (todos == before) return;
   if (is_own_chain_) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -39,6 +40,8 @@ class Assembler {
   static constexpr std::size_t text_bytes_max = 16 << 10;
   // Ids of calls, agents and requests: longer ids are cut, which is not counted.
   static constexpr std::size_t id_bytes_max = 1024;
+  // A record's time as it is written: a longer one is left out.
+  static constexpr std::size_t time_bytes_max = 64;
   // Entries of a table that a program's reader keeps by id: beyond, the oldest is dropped.
   static constexpr std::size_t names_max = 1024;
 
@@ -191,6 +194,8 @@ class Assembler {
   std::optional<RunningAgent> take_agent(std::string_view call);
   /// The list of the current agent.
   const std::vector<Todo>& todos() const;
+  /// How many items of a list are kept; counts a list that is cut.
+  std::size_t count_kept(std::span<const Todo> todos);
   /// No event if the list is as before. A field that an item lacks is that of the item with its id before.
   void set_todos(std::vector<Todo> todos, std::string_view source);
 
@@ -254,7 +259,7 @@ class Assembler {
 
   std::uint64_t hash_of_call(std::string_view call) const { return hash(short_id(call), IdOf::call); }
   void emit_finished(const Call& call, event::ToolFinished finished);
-  Call take_call(std::uint32_t number);
+  Call take_call(std::uint32_t& number);  // of call_numbers_
   void set_input(OpenTool& tool, const Json& input) const;
   void prepare_state() const;  // redacts and cuts the previews
 

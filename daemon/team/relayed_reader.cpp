@@ -6,12 +6,13 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
+#include <span>
 #include <utility>
 
 #include "agents/stream_name.hpp"
 #include "base/json_writer.hpp"
 #include "base/quantities.hpp"
+#include "base/text.hpp"
 #include "core/event_fields.hpp"
 
 namespace earshot {
@@ -20,8 +21,7 @@ namespace {
 using dom::element;
 
 constexpr std::size_t files_max = 4096;  // of `files_count`; a larger count is reduced to it
-
-using Texts = std::deque<std::string>;  // of one event, that are not in its line
+constexpr std::size_t windows_max = 16;  // of a limit; further ones are left out
 
 Usage usage_of(const element& json) {
   const auto count = [&](std::string_view key) { return dom::count_of(json, key).value_or(0); };
@@ -49,6 +49,7 @@ std::vector<LimitWindow> windows_of(const element& json) {
   dom::array list;
   if (json.get_array().get(list)) return windows;
   for (const element each : list) {
+    if (windows.size() >= windows_max) break;
     LimitWindow& window = windows.emplace_back();
     window.name = dom::text_of(each, "name");
     if (const auto percent = dom::member(each, "used_percent"))
@@ -85,8 +86,8 @@ void read_value(const element& json, std::vector<Media>& values) {
 // could not use the event.
 class FieldReader {
  public:
-  FieldReader(const element& json, Texts& texts, RelayedEvent& event)
-      : json_(json), texts_(texts), event_(event) {}
+  FieldReader(const element& json, std::string& input, RelayedEvent& event)
+      : json_(json), input_(input), event_(event) {}
 
   template <class Field, class Value>
   bool read(const Field& field, Value& value) {
@@ -103,7 +104,7 @@ class FieldReader {
       } else if constexpr (Field::kind == FieldKind::windows) {
         event_.windows = windows_of(*json);
       } else if constexpr (Field::kind == FieldKind::input) {
-        if (json) value.json = texts_.emplace_back(simdjson::minify(*json));
+        if (json) value.json = input_ = simdjson::minify(*json);
       } else {
         if (json) read_value(*json, value);
       }
@@ -132,21 +133,21 @@ class FieldReader {
   }
 
   const element& json_;
-  Texts& texts_;
+  std::string& input_;
   RelayedEvent& event_;
 };
 
 template <class Body>
-bool read_body(const element& json, Texts& texts, RelayedEvent& event) {
+bool read_body(const element& json, std::string& input, RelayedEvent& event) {
   Body& body = event.body.emplace<Body>();
-  FieldReader reader(json, texts, event);
+  FieldReader reader(json, input, event);
   return std::apply([&](const auto&... fields) { return (reader.read(fields, body.*fields.member) && ...); },
                     EventTable<Body>::fields);
 }
 
 struct Type {
   std::string_view name;
-  bool (*read)(const element&, Texts&, RelayedEvent&);
+  bool (*read)(const element&, std::string&, RelayedEvent&);
 };
 constexpr auto types = []<std::size_t... index>(std::index_sequence<index...>) {
   return std::array{Type{EventTable<std::variant_alternative_t<index, EventBody>>::type,
@@ -199,8 +200,9 @@ class RelayedDom {
 // Applies an event to the state of its stream.
 class StateUpdate {
  public:
-  StateUpdate(Assembler& to, const RelayedEvent& relayed)
-      : to_(to), state_(to.mutable_state()), relayed_(relayed) {}
+  /// `is_agent_known`: the events do not name the stream's agent.
+  StateUpdate(Assembler& to, const RelayedEvent& relayed, bool is_agent_known)
+      : to_(to), state_(to.mutable_state()), relayed_(relayed), is_agent_known_(is_agent_known) {}
 
   void operator()(const event::SessionStarted& e) {
     take_agent();
@@ -255,9 +257,8 @@ class StateUpdate {
   }
   void operator()(const event::TodoUpdated& e) {
     if (!to_.is_own_chain()) return;
-    const std::size_t kept = std::min(e.todos.size(), Assembler::todos_max);
-    to_.counts().dropped += kept < e.todos.size();
-    state_.todos.assign(e.todos.begin(), e.todos.begin() + static_cast<std::ptrdiff_t>(kept));
+    const std::span<const Todo> kept = std::span(e.todos).first(to_.count_kept(e.todos));
+    state_.todos.assign(kept.begin(), kept.end());
     state_.todos_time = to_.time();
   }
   void operator()(const event::AgentStarted& e) {
@@ -267,7 +268,17 @@ class StateUpdate {
     agent.background = e.background;
     to_.add_agent(std::move(agent));
   }
-  void operator()(const event::AgentFinished& e) { to_.take_agent(e.call); }
+  void operator()(const event::AgentFinished& e) {
+    const std::string_view call = Assembler::short_id(e.call);
+    const std::string_view subagent = cut_utf8(e.subagent, Assembler::text_bytes_max);
+    const auto named = std::find_if(state_.agents.begin(), state_.agents.end(), [&](const RunningAgent& one) {
+      return !subagent.empty() && one.subagent == subagent;
+    });
+    if (named != state_.agents.end())
+      state_.agents.erase(named);
+    else if (!call.empty())
+      std::erase_if(state_.agents, [&](const RunningAgent& one) { return one.call == call; });
+  }
   void operator()(const event::UsageUpdated& e) {
     add_by_model(e);
     state_.usage = e.total;
@@ -285,12 +296,14 @@ class StateUpdate {
 
  private:
   // Of an event that belongs to the stream's own chain.
-  void take_agent() { to_.set_own_agent(relayed_.agent); }
-  static void set(std::string& field, std::string_view value) {
-    if (!value.empty()) field = value;
+  void take_agent() {
+    if (!is_agent_known_) to_.set_own_agent(relayed_.agent);
   }
-  static void set(std::string& field, const OptionalText& value) {
-    if (value) field = *value;
+  void set(std::string& field, std::string_view value) {
+    if (!value.empty()) field = to_.short_text(value);
+  }
+  void set(std::string& field, const OptionalText& value) {
+    if (value) field = to_.short_text(*value);
   }
   // The size of a text before the other daemon cut it.
   std::uint64_t bytes_of(std::string_view path, const OptionalText& text) const {
@@ -326,6 +339,7 @@ class StateUpdate {
   Assembler& to_;
   StreamState& state_;
   const RelayedEvent& relayed_;
+  const bool is_agent_known_;
 };
 
 class RelayedReader final : public RecordReader {
@@ -337,12 +351,12 @@ class RelayedReader final : public RecordReader {
     const element& json = *root;
     const std::string_view name = dom::text_of(json, "type");
     RelayedEvent relayed;
-    Texts texts;
+    std::string input;
     dom::object object;
     const auto type =
         std::find_if(types.begin(), types.end(), [&](const Type& each) { return each.name == name; });
     const bool is_known =
-        type != types.end() && !json.get_object().get(object) && type->read(json, texts, relayed);
+        type != types.end() && !json.get_object().get(object) && type->read(json, input, relayed);
     to.begin_record(dom::text_of(json, "time"));
     to.count_type(name, !is_known && name != "reset");
     const std::string_view session = dom::text_of(json, "session");
@@ -359,16 +373,19 @@ class RelayedReader final : public RecordReader {
   std::size_t memory_bytes() const override { return sizeof *this; }
 
  private:
-  static void emit(const RelayedEvent& relayed, Assembler& to) {
-    to.set_agent(relayed.agent);
+  void emit(const RelayedEvent& relayed, Assembler& to) {
+    if (!is_agent_known_) is_agent_known_ = !to.own_agent().empty();
+    to.set_agent(Assembler::short_id(relayed.agent));
     to.mutable_state().turn = relayed.turn;
     EventBody body = relayed.body;
     if (auto* list = std::get_if<event::TodoUpdated>(&body)) list->todos = relayed.todos;
     if (auto* limits = std::get_if<event::LimitsUpdated>(&body)) limits->windows = relayed.windows;
-    std::visit(StateUpdate(to, relayed), body);
+    std::visit(StateUpdate(to, relayed, *is_agent_known_), body);
     to.set_previews_raw();
     to.emit_relayed(std::move(body), relayed);
   }
+
+  std::optional<bool> is_agent_known_;  // by the path; absent before the first event
 };
 
 class RelayedFormat final : public RecordFormat {

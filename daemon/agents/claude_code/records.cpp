@@ -41,10 +41,11 @@ void Records::read(const Record& record, Assembler& to) {
   to.note_activity();
 
   if (to.is_own_chain() && record.author == Record::Author::assistant) {
-    const bool is_late_block = !record.message.empty() && record.message == finished_message_;
+    const std::string_view message = Assembler::short_id(record.message);
+    const bool is_late_block = !message.empty() && message == finished_message_;
     if (!to.raw_state().turn_open && !is_late_block)
       start_turn(std::nullopt, hook_feedback_ ? "hook" : "unknown", to);
-    if (!record.message.empty()) message_ = record.message;
+    if (!message.empty()) message_ = message;
   }
   for (const Fact& each : record.facts) std::visit([&](const auto& fact) { apply(fact, to); }, each);
   if (record.aborted) interrupt(to);
@@ -85,7 +86,7 @@ std::uint32_t Records::find_chain(Assembler& to) {
     chain = static_cast<std::uint32_t>(chains_.size());
     chains_.emplace_back();
     chains_.back().agent =
-        record_->uuid.empty() ? record_name_ : std::string(Assembler::short_id(record_->uuid));
+        record_->uuid.empty() ? to.record_name() : std::string(Assembler::short_id(record_->uuid));
   }
   bool fresh = false;
   if (!record_->uuid.empty())
@@ -324,7 +325,7 @@ void Records::apply(const fact::AgentLink& link, Assembler& to) {
 
 std::size_t Records::memory_bytes() const {
   std::size_t bytes = sizeof *this + sidechain_of_uuid_->memory_bytes() + resume_counts_->memory_bytes();
-  bytes += chains_.capacity() * sizeof(Chain);
+  bytes += chains_.capacity() * sizeof(Chain) + command_.size();
   for (const Chain& chain : chains_) bytes += chain.agent.size();
   bytes += (early_reports_->size() + early_results_->size()) * (sizeof(EarlyResult) + 64);
   for (const auto& [task, report] : *early_reports_) bytes += 2 * task.size() + report.outcome.size();

@@ -68,7 +68,7 @@ class Records final : public RecordReader {
   }
 
   std::size_t memory_bytes() const override {
-    return sizeof *this + agents_.memory_bytes() + background_.size() * 2 * 96;
+    return sizeof *this + (held_ ? held_->size() : 0) + agents_.memory_bytes() + background_.size() * 2 * 96;
   }
 
  private:

@@ -115,6 +115,7 @@ class Records final : public RecordReader {
     if (!is_known) return;
     agent_ = json.text_of("agentId");
     if (agent_.empty()) agent_ = data.text_of("parentToolCallId");
+    agent_ = Assembler::short_id(agent_);
     to.set_agent(agent_);
     if (!to.started() && type != "session.context_changed") start(type, data, to);
     to.mutable_state().is_closed = false;
@@ -160,9 +161,9 @@ class Records final : public RecordReader {
   };
   static const Rule rules[29];
   using IdOf = Assembler::IdOf;
-  static constexpr std::size_t agents_max = Assembler::names_max;  // beyond, new ones are not remembered
-  static constexpr std::size_t requests_max = 256;                 // beyond, the oldest is forgotten
-  enum Purpose : std::uint8_t { plain, sets_todos };               // of a call
+  static constexpr std::size_t agents_max = 4096;     // beyond, new ones are not remembered
+  static constexpr std::size_t requests_max = 256;    // beyond, the oldest is forgotten
+  enum Purpose : std::uint8_t { plain, sets_todos };  // of a call
 
   static const Rule* rule_of(std::string_view type) {
     const auto rule =
@@ -361,7 +362,7 @@ class Records final : public RecordReader {
   void invoke(const Value& json, std::string_view name_key, std::string_view raw, std::string_view message,
               Assembler& to) {
     const std::string_view id = json.text_of("toolCallId"), tool = json.text_of(name_key);
-    if (id.empty()) return;
+    if (id.empty() || to.was_invoked(id)) return;
     const Value arguments = json.member("arguments");
     const std::string_view input = raw.empty() ? arguments.raw() : find_member(raw, "arguments");
     Assembler::Call call;

@@ -82,6 +82,12 @@ std::vector<Flood> floods() {
                                                   R"(","arguments":{"todos":"- [ ] )" + text + "\"}}");
        },
        true},
+      {"ids of agents", "copilot", copilot,
+       [](const auto& n, const auto& text) {
+         return timed("tool.execution_start", R"("id":")" + n + R"(","agentId":")" + n + text +
+                                                  R"(","data":{"toolName":"bash","toolCallId":")" + n +
+                                                  "\"}");
+       }},
       {"tokens of messages", "copilot", copilot,
        [](const auto& n, const auto& text) {
          return timed("assistant.message", R"("id":")" + n + R"(","data":{"messageId":")" + n + text +

@@ -163,6 +163,21 @@ TEST_CASE("a spawned teammate is launched, not finished") {
   CHECK(feed.fields("tool.finished", {"outcome"}) == Lines{"ok"});
 }
 
+TEST_CASE("a spawned teammate without an agent id ends with a notification that names its call") {
+  Records r;
+  Feed feed(
+      {r.user("go"), r.call("c1", "Task", input),
+       r.result("c1", "spawned",
+                R"("toolUseResult":{"status":"teammate_spawned","teammate_id":"lea@team","name":"lea"})")});
+  REQUIRE(feed.state().agents.size() == 1);
+  CHECK(feed.state().agents[0].subagent.empty());
+  feed.write(
+      r.user("<task-notification>\n<task-id>a9</task-id>\n<tool-use-id>c1</tool-use-id>\n"
+             "<status>completed</status>\n<summary>done</summary>\n</task-notification>"));
+  CHECK(feed.fields("agent.finished", {"call", "outcome"}) == Lines{"c1 completed"});
+  CHECK(feed.state().agents.empty());
+}
+
 // ---- notifications
 
 TEST_CASE("a notification has task, call and summary") {

@@ -233,3 +233,27 @@ TEST_CASE("what relayed events used in a day is counted as on their host") {
   Feed anew({usage("2026-03-15T09:00:00Z", 7, 7), usage("2026-03-15T10:00:00Z", 3, 3)}, relayed());
   CHECK(day_of(anew) == "10 of 10, $0.00");
 }
+
+TEST_CASE("the end of a relayed subagent names it or its call") {
+  const auto started = [](const std::string& subagent) {
+    return line("agent.started", R"(,"call":"c1","subagent":")" + subagent + "\"");
+  };
+  Feed feed({line("turn.started", R"(,"origin":"human")"), started("a1"), started("a2"), started("")},
+            relayed());
+  CHECK(feed.state().agents.size() == 3);
+  feed.write(line("agent.finished", R"(,"subagent":"a2","outcome":"completed")"));
+  REQUIRE(feed.state().agents.size() == 2);
+  CHECK(feed.state().agents[0].subagent == "a1");
+  feed.write(line("agent.finished", R"(,"call":"c1","subagent":"other","outcome":"completed")"));
+  CHECK(feed.state().agents.empty());
+}
+
+TEST_CASE("relayed events do not replace the agent that the path names") {
+  TranscriptOptions options = relayed();
+  options.own_agent = "abc";
+  Feed feed({line("turn.started", R"(,"origin":"agent")"),
+             line("message.added", R"(,"role":"assistant","kind":"text","text":"mine","agent":"abc")")},
+            options);
+  CHECK(feed.transcript().recorded_agent() == "abc");
+  CHECK(feed.state().last_text == "mine");
+}
