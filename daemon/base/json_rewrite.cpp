@@ -224,20 +224,56 @@ class Repairer {
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == text.npos; }
 
-// Objects with a `type`, one behind the other, to the end of the text. Uses up `work`, the bytes that may
-// still be read.
-std::vector<RepairedJson> complete_suffix(std::string_view text, std::size_t& work) {
-  std::vector<RepairedJson> found;
-  while (!is_blank(text)) {
-    RepairedJson one = repair_json(text);
-    work -= std::min(work, one.bytes + 1);
-    if (one.result != JsonResult::complete || !one.is_object) return {};
-    const std::string_view type = find_member(one.text, "type");
-    if (type.size() < 2 || type.front() != '"') return {};
-    text.remove_prefix(one.bytes);
-    found.push_back(std::move(one));
+// A visitor of scan_json_value() that writes nothing: is the value an object with a `type` that is a string?
+class TypeFinder {
+ public:
+  explicit TypeFinder(std::size_t bytes_max) : bytes_max_(bytes_max) {}
+
+  void put(char c) {
+    if (c != '{' && c != '[') return;
+    if (depth_ == 0) is_object_ = c == '{';
+    set_value(false);
   }
-  return found;
+  void enter(bool) { ++depth_; }
+  void leave() { --depth_; }
+  void scalar(std::string_view) { set_value(false); }
+  bool is_done(std::size_t at) const { return at > bytes_max_; }
+  bool string(std::string_view text, std::size_t& at, bool is_key) {
+    const std::size_t first = at + 1;
+    if (!scan_json_string(text, at, [](const JsonStringPiece&) {})) return false;
+    if (!is_key)
+      set_value(true);
+    else if (depth_ == 1)
+      is_type_ = unescape_json(text.substr(first, at - 1 - first)) == "type";
+    return true;
+  }
+  bool found() const { return is_object_ && has_type_; }
+
+ private:
+  // The last of two members counts.
+  void set_value(bool is_text) {
+    if (depth_ == 1 && is_type_) has_type_ = is_text;
+  }
+
+  const std::size_t bytes_max_;
+  std::size_t depth_ = 0;
+  bool is_object_ = false, is_type_ = false, has_type_ = false;
+};
+
+// True if the text is objects with a `type`, one behind the other. Uses up `work`, the bytes that may still
+// be read.
+bool is_complete_suffix(std::string_view text, std::size_t& work) {
+  constexpr std::size_t try_bytes = 64;  // what a try costs at least
+  work -= std::min(work, try_bytes);
+  while (!is_blank(text)) {
+    TypeFinder finder(work);
+    std::size_t at = 0;
+    const JsonResult result = scan_json_value(text, at, nesting_max, finder);
+    work -= std::min(work, at);
+    if (result != JsonResult::complete || !finder.found()) return false;
+    text.remove_prefix(at);
+  }
+  return true;
 }
 
 }  // namespace
@@ -307,11 +343,14 @@ SplitLine split_line(std::string_view line) {
   }
   if (!split.is_broken) return split;
   // Each candidate may have to be read to its end: beyond this much work the line is given up.
-  std::size_t work = 16 * line.size() + 4096;
+  std::size_t work = salvage_bytes_max;
   for (std::size_t at = rest.find('{', 1); at != rest.npos && work > 0; at = rest.find('{', at + 1)) {
-    std::vector<RepairedJson> suffix = complete_suffix(rest.substr(at), work);
-    if (suffix.empty()) continue;
-    std::move(suffix.begin(), suffix.end(), std::back_inserter(split.records));
+    std::string_view suffix = rest.substr(at);
+    if (!is_complete_suffix(suffix, work)) continue;
+    while (!is_blank(suffix)) {
+      split.records.push_back(repair_json(suffix));
+      suffix.remove_prefix(split.records.back().bytes);
+    }
     split.is_salvaged = true;
     break;
   }

@@ -58,7 +58,9 @@ struct RepairedJson {
 /// The first value of the text.
 RepairedJson repair_json(std::string_view text);
 
-/// The usable parts of a line that a strict parser refused.
+/// The usable parts of a line that a strict parser refused. Complete objects behind the broken part are found
+/// within salvage_bytes_max bytes of reading.
+constexpr std::size_t salvage_bytes_max = 4 << 20;
 struct SplitLine {
   std::vector<RepairedJson>
       records;               // complete objects: those before the broken part, then the salvaged ones

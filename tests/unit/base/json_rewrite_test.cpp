@@ -141,8 +141,25 @@ TEST_CASE("of a line that is nested too deeply nothing is used") {
   CHECK(split.records.empty());
 }
 
-TEST_CASE("a broken line costs a bounded amount of work") {
-  std::string line;
-  for (int i = 0; i < 20'000; ++i) line += "{\"type\":\"a\",";  // each brace begins a candidate
-  CHECK(split_line(line).records.empty());
+TEST_CASE("fault 141: a broken line costs a bounded amount of work") {
+  const std::string end = R"({"type":"z"})", braces = "{\"type\":\"a\",";  // each brace begins a candidate
+  const auto line = [&](std::string_view part, std::size_t bytes) {
+    std::string text = "x";
+    while (text.size() < bytes) text += part;
+    return text + end;
+  };
+  CHECK(records(split_line(line(braces, 2'000))) == Texts{end});
+  CHECK(split_line(line(braces, 1 << 20)).records.empty());
+  CHECK(records(split_line(line("x", 16 << 20))) == Texts{end});
+  CHECK(split_line(line("{", 16 << 20)).records.empty());
+  CHECK(split_line("x{\"type\":\"a\",\"text\":\"" + std::string(salvage_bytes_max, 'x') + "\"}")
+            .records.empty());
+}
+
+TEST_CASE("the last of two types decides whether an object is salvaged") {
+  CHECK(split_line(R"(x{"type":1,"type":"a"})").is_salvaged);
+  CHECK_FALSE(split_line(R"(x{"type":"a","type":{}})").is_salvaged);
+  CHECK_FALSE(split_line(R"(x{"a":{"type":"a"}})").is_salvaged);
+  CHECK_FALSE(split_line(R"(x["type","a"])").is_salvaged);
+  CHECK(split_line(R"(x{"\u0074ype":"a"})").is_salvaged);
 }
