@@ -52,8 +52,7 @@ const AgentProgram* detect_program(std::string_view beginning) {
     if (const AgentProgram* program = program_of(parsed)) return program;
     if (parsed.kind != LineParser::Kind::refused || !is_complete) continue;
     for (RepairedJson& record : split_line(line).records)  // as the transcript reads it
-      if (const AgentProgram* program = program_of(parse_padded(parser, record.dom_text, true)))
-        return program;
+      if (const AgentProgram* program = program_of(parse_padded(parser, record.text, true))) return program;
   }
   return nullptr;
 }

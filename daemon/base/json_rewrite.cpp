@@ -172,7 +172,7 @@ class Rewriter {
 
 // ---- Repairing
 
-bool fits_dom(std::string_view number) {
+bool fits(std::string_view number) {
   const char* const end = number.data() + number.size();
   if (number.find_first_of(".eE") != number.npos)
     return std::isfinite(std::strtod(std::string(number).c_str(), nullptr));
@@ -192,21 +192,19 @@ class Repairer {
     return std::move(json_);
   }
 
-  void put(char c) { append({&c, 1}); }
+  void put(char c) { json_.text += c; }
   void enter(bool) {}
   void leave() {}
   void scalar(std::string_view written) {
     const bool is_number = written.front() == '-' || (written.front() >= '0' && written.front() <= '9');
-    const bool fits = !is_number || fits_dom(written);
     json_.text += written;
-    json_.dom_text += fits ? written : std::string_view("null");
-    json_.is_changed |= !fits;
+    json_.is_changed |= is_number && !fits(written);
   }
   bool is_done(std::size_t) const { return false; }
   bool string(std::string_view text, std::size_t& at, bool) {
     put('"');
     const bool is_valid = scan_json_string(text, at, [&](const JsonStringPiece& piece) {
-      append(piece.written);
+      json_.text += piece.written;
       json_.is_changed |= piece.is_repaired;
     });
     put('"');
@@ -214,11 +212,6 @@ class Repairer {
   }
 
  private:
-  void append(std::string_view piece) {
-    json_.text += piece;
-    json_.dom_text += piece;
-  }
-
   RepairedJson json_;
 };
 

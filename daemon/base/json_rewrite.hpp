@@ -48,11 +48,10 @@ std::string redact_record(std::string_view line, const TextFilter* filter, bool&
 /// in strings become U+FFFD. Raw control characters, malformed escapes and other text that is not JSON remain
 /// errors.
 struct RepairedJson {
-  std::string text;       // numbers as they are written
-  std::string dom_text;   // numbers that fit neither 64 bits nor a double are null
+  std::string text;       // numbers as they are written, also those that fit neither 64 bits nor a double
   std::size_t bytes = 0;  // of the input that were used, white space included
   bool is_object = false;
-  bool is_changed = false;  // `text` or `dom_text` has other values than the input
+  bool is_changed = false;  // `text` has other values than the input, or a number that does not fit
   JsonResult result = JsonResult::invalid;
 };
 /// The first value of the text.

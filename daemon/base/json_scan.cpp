@@ -27,93 +27,7 @@ constexpr auto escape_meanings = [] {
   return meanings;
 }();
 
-// Steps through valid JSON without checking it.
-class Walker {
- public:
-  explicit Walker(std::string_view text) : text_(text) {}
-
-  char next() {
-    while (at_ < text_.size() && is_json_space(text_[at_])) ++at_;
-    return at_ < text_.size() ? text_[at_] : '\0';
-  }
-  bool take(char c) {
-    if (next() != c) return false;
-    ++at_;
-    return true;
-  }
-  /// Takes a string and returns its content.
-  std::string_view string() {
-    const std::size_t begin = ++at_;
-    for (std::size_t end = text_.find('"', begin); end != text_.npos; end = text_.find('"', end + 1)) {
-      std::size_t backslashes = 0;
-      while (end - backslashes > begin && text_[end - backslashes - 1] == '\\') ++backslashes;
-      if (backslashes % 2 != 0) continue;
-      at_ = end + 1;
-      return text_.substr(begin, end - begin);
-    }
-    at_ = text_.size();
-    return text_.substr(begin);
-  }
-  /// Takes a value and returns its text.
-  std::string_view value() {
-    next();
-    const std::size_t begin = at_;
-    std::size_t depth = 0;
-    do {
-      switch (next()) {
-        case '"':
-          string();
-          break;
-        case '{':
-        case '[':
-          ++depth, ++at_;
-          break;
-        case '}':
-        case ']':
-          --depth, ++at_;
-          break;
-        case ',':
-        case ':':
-          ++at_;
-          break;
-        default:
-          at_ = std::min(text_.find_first_of(" \t\r\n,]}", at_), text_.size());
-      }
-    } while (depth > 0 && at_ < text_.size());
-    return text_.substr(begin, at_ - begin);
-  }
-
- private:
-  std::string_view text_;
-  std::size_t at_ = 0;
-};
-
 }  // namespace
-
-std::string_view find_member(std::string_view object, std::string_view key) {
-  Walker walker(object);
-  std::string_view found;
-  if (!walker.take('{')) return found;
-  while (walker.next() == '"') {
-    const std::string_view name = walker.string();
-    walker.take(':');
-    const std::string_view value = walker.value();
-    const bool is_escaped = name.find('\\') != name.npos;
-    if (is_escaped ? unescape_json(name) == key : name == key) found = value;
-    if (!walker.take(',')) break;
-  }
-  return found;
-}
-
-std::string_view find_element(std::string_view array, std::size_t index) {
-  Walker walker(array);
-  if (!walker.take('[') || walker.next() == ']') return {};
-  for (std::size_t i = 0;; ++i) {
-    const std::string_view value = walker.value();
-    if (i == index) return value;
-    if (!walker.take(',')) return {};
-  }
-}
 
 JsonEscape parse_json_escape(std::string_view text, std::size_t at) {
   const char letter = at + 1 < text.size() ? text[at + 1] : '\0';
@@ -129,21 +43,29 @@ JsonEscape parse_json_escape(std::string_view text, std::size_t at) {
   return {12, static_cast<char32_t>(0x10000 + (code - 0xD800) * 0x400 + (low - 0xDC00)), false};
 }
 
-std::string unescape_json(std::string_view content) {
-  std::string text;
-  text.reserve(content.size());
-  for (std::size_t at = 0;;) {
-    const std::size_t backslash = std::min(content.find('\\', at), content.size());
-    text.append(content, at, backslash - at);
-    at = backslash;
-    if (at == content.size()) return text;
-    const JsonEscape escape = parse_json_escape(content, at);
+std::size_t unescape_json(std::string_view content, char* to) {
+  char* out = to;
+  bool is_ascii = true;
+  for (std::size_t at = 0; at < content.size();) {
+    const std::size_t end = run_end(content, at, is_ascii);
+    std::memcpy(out, content.data() + at, end - at);
+    out += end - at;
+    at = end;
+    if (at == content.size()) break;
+    const JsonEscape escape = content[at] == '\\' ? parse_json_escape(content, at) : JsonEscape{};
     if (escape.size > 0)
-      append_utf8(text, escape.code_point);
+      out = put_utf8(out, escape.code_point);
     else
-      text += content[at];
+      *out++ = content[at];
     at += std::max<std::size_t>(escape.size, 1);
   }
+  return static_cast<std::size_t>(out - to);
+}
+
+std::string unescape_json(std::string_view content) {
+  std::string text(content.size(), '\0');
+  text.resize(unescape_json(content, text.data()));
+  return text;
 }
 
 std::string_view json_scalar_at(std::string_view text, std::size_t at) {

@@ -20,15 +20,6 @@ namespace earshot {
 
 constexpr std::size_t nesting_max = 1024;  // levels of a record; a line nested deeper is skipped
 
-// ---- Valid JSON: where a value stands
-
-/// The text of the last member called `key` of an object; empty if there is none. The text must be valid
-/// JSON.
-std::string_view find_member(std::string_view object, std::string_view key);
-
-/// The text of the element at `index` of an array; empty if there is none. The text must be valid JSON.
-std::string_view find_element(std::string_view array, std::size_t index);
-
 // ---- Text that may be anything: tokens
 
 /// The position, from `at` on, of the first byte that ends a plain run inside a JSON string: a control
@@ -86,6 +77,9 @@ JsonEscape parse_json_escape(std::string_view text, std::size_t at);
 /// The content of a string (without quotes) with its escapes replaced by what they mean; malformed ones are
 /// kept.
 std::string unescape_json(std::string_view content);
+/// The same, written to `to`, which has room for as many bytes as the content has. Returns how many were
+/// written.
+std::size_t unescape_json(std::string_view content, char* to);
 
 /// The number, `true`, `false` or `null` at `at`; empty if there is none.
 std::string_view json_scalar_at(std::string_view text, std::size_t at);

@@ -35,9 +35,9 @@ std::size_t utf8_length(std::string_view text, std::size_t& bad) {
   return length;
 }
 
-void append_utf8(std::string& out, char32_t c) {
-  const auto put = [&](char32_t value) { out += static_cast<char>(value); };
-  if (c < 0x80) return put(c);
+char* put_utf8(char* out, char32_t c) {
+  const auto put = [&](char32_t value) { *out++ = static_cast<char>(value); };
+  if (c < 0x80) return put(c), out;
   if (c < 0x800) {
     put(0xC0 | c >> 6);
   } else if (c < 0x10000) {
@@ -49,6 +49,12 @@ void append_utf8(std::string& out, char32_t c) {
     put(0x80 | (c >> 6 & 63));
   }
   put(0x80 | (c & 63));
+  return out;
+}
+
+void append_utf8(std::string& out, char32_t c) {
+  char bytes[4];
+  out.append(bytes, put_utf8(bytes, c));
 }
 
 std::size_t find_last(std::string_view text, char byte) {

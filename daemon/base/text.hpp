@@ -20,6 +20,8 @@ std::size_t utf8_length(std::string_view text, std::size_t& bad);
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";  // U+FFFD
 
+/// Writes the character's one to four bytes. Returns what is behind them.
+char* put_utf8(char* out, char32_t character);
 void append_utf8(std::string& out, char32_t character);
 
 /// The longest beginning of at most `bytes_max` bytes that ends between characters.

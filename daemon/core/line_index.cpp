@@ -1,6 +1,5 @@
 #include "core/line_index.hpp"
 
-#if EARSHOT_LINE_WALK
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -90,7 +89,7 @@ bool LineIndex::reserve(std::size_t bytes) {
 void LineIndex::release_long() {
   if (capacity_ <= chunk_bytes_max || (capacity_ <= line_bytes_kept && count_max_ <= chunk_bytes_max)) return;
   capacity_ = count_max_ = 0;
-  scanner_ = LineScanner();
+  scanner_.release();
   close_.reset();
 }
 
@@ -221,18 +220,13 @@ end:
 }
 
 std::string_view LineIndex::decode(std::string_view content) const {
-  const std::size_t wanted = content.size() + simdjson::SIMDJSON_PADDING;
-  if (decoded_left_ < wanted) {
-    decoded_left_ = std::max(wanted, decoded_bytes_kept);
+  if (decoded_left_ < content.size()) {
+    decoded_left_ = std::max(content.size(), decoded_bytes_kept);
     decoded_.push_back(std::make_unique_for_overwrite<char[]>(decoded_left_));
     decoded_next_ = decoded_.back().get();
     if (decoded_.size() == 1) decoded_first_bytes_ = decoded_left_;
   }
-  auto* const to = reinterpret_cast<std::uint8_t*>(decoded_next_);
-  const std::uint8_t* const end =
-      scanner_.simdjson_parser()->parse_string(reinterpret_cast<const std::uint8_t*>(content.data()), to);
-  if (!end) return {};  // unreachable: the escapes were checked
-  const std::string_view text(decoded_next_, static_cast<std::size_t>(end - to));
+  const std::string_view text(decoded_next_, unescape_json(content, decoded_next_));
   decoded_next_ += text.size();
   decoded_left_ -= text.size();
   return text;
@@ -251,4 +245,3 @@ void LineIndex::forget_decoded() {
 }
 
 }  // namespace earshot
-#endif

@@ -7,13 +7,7 @@
 // for which the index of the whole chunk fails; then each line is indexed alone. If it does not fail, the
 // number of unescaped quotes before each LF is even, a backslash escapes at most the LF, and UTF-8 sequences
 // and scalars end at the LF: the chunk's index is the concatenation of its lines' indexes.
-//
-// Parts of simdjson that are its own are used: CMake enables EARSHOT_LINE_WALK for the versions that were
-// tested.
 #pragma once
-#if EARSHOT_LINE_WALK
-#include <simdjson.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -28,13 +22,15 @@ namespace earshot {
 
 struct WalkRules {
   std::size_t depth_max = nesting_max;  // as simdjson counts: an empty object or array is no level
-  bool any_number = false;              // numbers are not in doubt: the DOM accepted the line
+  bool any_number = false;              // none is in doubt
 };
 
 /// Of one chunk at a time. Per byte of the largest chunk, 9 bytes are reserved; only those of structural
 /// characters are touched: about a tenth for transcripts, all for a text of brackets.
 class LineIndex {
  public:
+  explicit LineIndex(LineScanner::Kernel kernel = LineScanner::fastest_kernel()) : scanner_(kernel) {}
+
   static constexpr std::size_t chunk_bytes_max = 256 << 10;    // a longer line has larger buffers
   static constexpr std::size_t line_bytes_kept = 1 << 20;      // so have lines that follow
   static constexpr std::size_t line_bytes_max = 1u << 31;      // a longer line cannot be indexed
@@ -102,4 +98,3 @@ class LineIndex {
 };
 
 }  // namespace earshot
-#endif

@@ -1,7 +1,5 @@
-// Lines of a transcript → values. Accepts exactly what simdjson's DOM accepts, and reads the same.
-//
-// With EARSHOT_LINE_WALK lines are walked over an index of a whole chunk; the DOM decides only about lines
-// that the walk is in doubt about, and about repaired ones. Without it, each line is parsed by the DOM.
+// Lines of a transcript → values. Accepts exactly what simdjson's DOM accepts, and reads the same: lines are
+// walked over an index of a whole chunk, and the DOM decides about those that the walk is in doubt about.
 #pragma once
 #include <simdjson.h>
 
@@ -36,6 +34,8 @@ class LineParser {
     Value value = {};
   };
 
+  explicit LineParser(LineScanner::Kernel kernel = LineScanner::fastest_kernel()) : index_(kernel) {}
+
   /// Prepares a chunk of whole lines, each with its LF, of at most chunk_bytes_max bytes, that stays in
   /// place; scan_padding bytes after it are readable. False: parse each line on its own.
   bool begin_chunk(std::string_view lines);
@@ -49,28 +49,21 @@ class LineParser {
 
   /// Parses one line, with its LF; scan_padding bytes after it are readable. Ends the chunk.
   Parsed parse(std::string_view line);
-  /// Parses a line made by repair_json(), which permits one more level. The chunk continues.
+  /// Parses a line made by repair_json(): one more level than the DOM permits, and any number. The chunk
+  /// continues.
   Parsed parse_repaired(std::string_view line);
 
   /// Frees what only a line longer than a chunk needs.
   void release_long();
 
  private:
-  Parsed parse_dom(std::string_view line, std::size_t depth_max);
-  void release_long_dom();
+  // What the DOM decides about the line that begins with the index's entry `root`.
+  Parsed decide(std::string_view line, std::uint32_t line_end, std::uint32_t root);
 
-  std::unique_ptr<simdjson::dom::parser> dom_;  // created when a line needs it
-  std::size_t dom_depth_max_ = 0;
-  bool keeps_values_ = false;
-#if EARSHOT_LINE_WALK
-  // What the DOM decides about a line of the index that begins with entry `root`.
-  Parsed decide(LineIndex& index, std::string_view line, std::uint32_t line_end, std::uint32_t root,
-                std::size_t depth_max);
   LineIndex index_;
-  std::unique_ptr<LineIndex> repaired_;  // created when a line needs it
-#else
-  std::vector<std::uint32_t> no_line_ends_;
-#endif
+  bool keeps_values_ = false;
+  std::unique_ptr<simdjson::dom::parser> dom_;  // created when a line needs it
+  std::unique_ptr<LineIndex> repaired_;         // created when a line needs it
 };
 
 }  // namespace earshot

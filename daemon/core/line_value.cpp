@@ -7,8 +7,6 @@
 
 namespace earshot {
 
-#if EARSHOT_LINE_WALK
-
 namespace {
 
 // The last character of a scalar is followed by white space up to the next structural character.
@@ -17,16 +15,20 @@ std::string_view without_space_behind(std::string_view text) {
   return text;
 }
 
-// Zero for a number too small for a double, as the DOM reads it; it refuses those that are too large.
+// Infinite if it is too large for a double, zero if it is too small.
 double double_of(std::string_view written) {
 #ifdef __cpp_lib_to_chars
   double number = 0;
-  const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), number);
-  return error == std::errc::result_out_of_range ? std::copysign(0.0, written.front() == '-' ? -1 : 1)
-                                                 : number;
-#else
-  return std::strtod(std::string(written).c_str(), nullptr);
+  if (std::from_chars(written.data(), written.data() + written.size(), number).ec == std::errc())
+    return number;
 #endif
+  return std::strtod(std::string(written).c_str(), nullptr);
+}
+
+template <class Integer>
+bool fits(std::string_view written) {
+  Integer integer = 0;
+  return std::from_chars(written.data(), written.data() + written.size(), integer).ec == std::errc();
 }
 
 }  // namespace
@@ -48,9 +50,11 @@ std::optional<std::int64_t> Value::as_int() const {
 std::optional<double> Value::as_double() const {
   if (!is_number()) return std::nullopt;
   const std::string_view written = raw();
-  // As the DOM: an integer has no negative zero.
-  if (written == "-0") return 0.0;
-  return double_of(written);
+  const bool is_integer = written.find_first_of(".eE") == written.npos;
+  // As the DOM: no integer beyond 64 bits, and none that is a negative zero.
+  if (is_integer && !fits<std::int64_t>(written) && !fits<std::uint64_t>(written)) return std::nullopt;
+  const double real = is_integer && written == "-0" ? 0.0 : double_of(written);
+  return std::isfinite(real) ? std::optional(real) : std::nullopt;
 }
 
 Value Value::member(std::string_view key) const {
@@ -79,26 +83,5 @@ std::string_view Value::raw() const {
       return without_space_behind({from, line_->at(number_ + 1) - begin});
   }
 }
-
-std::optional<dom::element> Value::to_dom(simdjson::dom::parser& parser) const {
-  dom::element element;
-  const std::string_view written = raw();
-  // The bytes behind the line are readable.
-  if (!line_ || parser.parse(written.data(), written.size(), false).get(element)) return std::nullopt;
-  return element;
-}
-
-#else
-
-std::optional<std::int64_t> Value::as_int() const { return element_ ? dom::as_int(*element_) : std::nullopt; }
-std::optional<double> Value::as_double() const { return element_ ? dom::as_double(*element_) : std::nullopt; }
-Value Value::member(std::string_view key) const {
-  const auto found = element_ ? dom::member(*element_, key) : std::nullopt;
-  return found ? Value(*found) : Value();
-}
-std::string_view Value::raw() const { return {}; }
-std::optional<dom::element> Value::to_dom(simdjson::dom::parser&) const { return element_; }
-
-#endif
 
 }  // namespace earshot

@@ -1,8 +1,6 @@
-// A JSON value of a line. Of repeated keys the last one counts; a value of another type counts as absent,
-// that is empty, false or nullopt.
-//
-// With EARSHOT_LINE_WALK a value is a number in the line's index: a view of the line, whose strings are
-// decoded when they are read. Without it, it is an element of simdjson's tree.
+// A JSON value of a line: a number in the line's index, a view of the line. Its strings are decoded when they
+// are read. Of repeated keys the last one counts; a value of another type counts as absent, that is empty,
+// false or nullopt, and so does a number that fits neither 64 bits nor a double.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -23,8 +21,6 @@ struct Member;
 class Value {
  public:
   Value() = default;  // absent: of no type
-#if EARSHOT_LINE_WALK
-  static constexpr bool has_raw = true;
   Value(const LineIndex& line, std::uint32_t number) : line_(&line), number_(number) {}
   explicit operator bool() const { return line_ != nullptr; }
 
@@ -37,21 +33,6 @@ class Value {
 
   std::string_view as_text() const { return is_string() ? string() : std::string_view{}; }
   bool as_bool() const { return first() == 't'; }
-#else
-  static constexpr bool has_raw = false;
-  explicit Value(const dom::element& element) : element_(element) {}
-  explicit operator bool() const { return element_.has_value(); }
-
-  bool is_object() const { return element_ && element_->is_object(); }
-  bool is_array() const { return element_ && element_->is_array(); }
-  bool is_string() const { return element_ && element_->is_string(); }
-  bool is_bool() const { return element_ && element_->is_bool(); }
-  bool is_number() const { return element_ && element_->is_number(); }
-  bool is_null() const { return element_ && element_->is_null(); }
-
-  std::string_view as_text() const { return element_ ? dom::as_text(*element_) : std::string_view{}; }
-  bool as_bool() const { return element_ && dom::as_bool(*element_); }
-#endif
   std::optional<std::string_view> as_optional_text() const {
     return is_string() ? std::optional(as_text()) : std::nullopt;
   }
@@ -80,15 +61,12 @@ class Value {
   std::optional<std::int64_t> int_of(std::string_view key) const { return member(key).as_int(); }
   std::optional<std::uint64_t> count_of(std::string_view key) const { return member(key).as_count(); }
 
-  /// The value as it is written; empty if it is absent, or without `has_raw`.
+  /// The value as it is written; empty if it is absent.
   std::string_view raw() const;
-  /// The same value in simdjson's tree, which `parser` may have to build. Absent if memory is short.
-  std::optional<dom::element> to_dom(simdjson::dom::parser& parser) const;
 
  private:
   friend class Members;
   friend class Items;
-#if EARSHOT_LINE_WALK
   /// Calls `take(key as it is written, value)` for each member of an object, in order.
   template <class Take>
   void each_written(Take&& take) const;
@@ -119,9 +97,6 @@ class Value {
 
   const LineIndex* line_ = nullptr;
   std::uint32_t number_ = 0;
-#else
-  std::optional<dom::element> element_;
-#endif
 };
 
 /// A member of an object; its key is decoded.
@@ -129,8 +104,6 @@ struct Member {
   std::string_view key;
   Value value;
 };
-
-#if EARSHOT_LINE_WALK
 
 /// The members of an object, in order.
 class Members {
@@ -223,64 +196,5 @@ inline Items Value::items() const {
   found.line_ = line_, found.begin_ = number_ + 1, found.end_ = line_->close_of(number_);
   return found;
 }
-
-#else
-
-class Members {
- public:
-  struct Iterator {
-    dom::object::iterator at;
-    Member operator*() const { return {at.key(), Value(at.value())}; }
-    Iterator& operator++() {
-      ++at;
-      return *this;
-    }
-    bool operator!=(const Iterator& end) const { return at != end.at; }
-  };
-  Iterator begin() const { return {object_ ? object_->begin() : dom::object::iterator()}; }
-  Iterator end() const { return {object_ ? object_->end() : dom::object::iterator()}; }
-
- private:
-  friend class Value;
-  std::optional<dom::object> object_;
-};
-
-class Items {
- public:
-  struct Iterator {
-    dom::array::iterator at;
-    Value operator*() const { return Value(*at); }
-    Iterator& operator++() {
-      ++at;
-      return *this;
-    }
-    bool operator!=(const Iterator& end) const { return at != end.at; }
-  };
-  Iterator begin() const { return {array_ ? array_->begin() : dom::array::iterator()}; }
-  Iterator end() const { return {array_ ? array_->end() : dom::array::iterator()}; }
-  bool empty() const { return !array_ || !(array_->begin() != array_->end()); }
-
- private:
-  friend class Value;
-  std::optional<dom::array> array_;
-};
-
-inline LazyText Value::as_lazy_text() const { return as_text(); }
-inline Members Value::members() const {
-  Members found;
-  if (is_object()) found.object_ = element_->get_object().value_unsafe();
-  return found;
-}
-template <class Take>
-void Value::each_named(Take&& take) const {
-  for (const Member& member : members()) take(member.key, member.value);
-}
-inline Items Value::items() const {
-  Items found;
-  if (is_array()) found.array_ = element_->get_array().value_unsafe();
-  return found;
-}
-
-#endif
 
 }  // namespace earshot

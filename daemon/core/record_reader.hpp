@@ -19,8 +19,8 @@ struct Dialect {
 class RecordsAhead {
  public:
   virtual ~RecordsAhead() = default;
-  /// From any thread. Replaces record `number`, which may have views into `json` and `raw`.
-  virtual void read(std::size_t number, const Value& json, std::string_view raw, const Dialect& dialect) = 0;
+  /// From any thread. Replaces record `number`, which may have views into `json`.
+  virtual void read(std::size_t number, const Value& json, const Dialect& dialect) = 0;
 };
 
 /// Reads the records of one transcript in their order, and keeps what their meaning depends on. Total:
@@ -28,9 +28,8 @@ class RecordsAhead {
 class RecordReader {
  public:
   virtual ~RecordReader() = default;
-  /// `json` is an object. `raw` is the record's text if Value::raw() is not: without EARSHOT_LINE_WALK, and
-  /// where numbers that the DOM refuses were replaced; otherwise it is empty.
-  virtual void read(const Value&, std::string_view, NestedJson&, Assembler&) {}
+  /// `json` is an object.
+  virtual void read(const Value& /*json*/, NestedJson&, Assembler&) {}
   /// For a format with make_ahead(), instead of read(): its record `number`.
   virtual void assemble(RecordsAhead&, std::size_t, Assembler&) {}
   virtual std::size_t memory_bytes() const = 0;

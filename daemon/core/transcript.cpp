@@ -92,7 +92,7 @@ class ChunkAhead final : public WorkAhead {
       const LineParser::Parsed parsed = parser_.next_line(line, end);
       kinds_[n] = parsed.kind;
       if (parsed.kind != LineParser::Kind::object) continue;
-      records_->read(n, parsed.value, {}, *dialect_);
+      records_->read(n, parsed.value, *dialect_);
     }
     return true;
   }
@@ -134,7 +134,6 @@ Workspace::Workspace() : parts_(std::make_unique<Parts>()) {}
 Workspace::~Workspace() = default;
 
 void Workspace::parse_ahead(Post post) {
-  if (!Value::has_raw) return;  // each line has its own tree
   parts_->post = std::move(post);
   while (parts_->ahead.size() < Parts::ahead_max) parts_->ahead.push_back(std::make_shared<ChunkAhead>());
 }
@@ -159,7 +158,7 @@ struct Transcript::Parts {
   void begin_line(std::size_t bytes, EventSink& sink);
   void read_line(const LineParser::Parsed& parsed, std::string_view line, Workspace::Parts& work);
   void salvage_line(std::string_view line, Workspace::Parts& work);
-  void read_record(const LineParser::Parsed& parsed, std::string_view raw, Workspace::Parts& work);
+  void read_record(const LineParser::Parsed& parsed, Workspace::Parts& work);
   void skip_long_line(std::size_t bytes, EventSink& sink);
   void skip(std::uint64_t offset, std::size_t bytes, std::string_view reason);
   void end_run();
@@ -358,7 +357,7 @@ void Transcript::Parts::read_line(const LineParser::Parsed& parsed, std::string_
     case LineParser::Kind::object:
     case LineParser::Kind::other:
       end_run();
-      return read_record(parsed, Value::has_raw ? std::string_view{} : line, work);
+      return read_record(parsed, work);
   }
 }
 
@@ -377,19 +376,18 @@ void Transcript::Parts::salvage_line(std::string_view line, Workspace::Parts& wo
   }
   bool repaired = false;
   for (RepairedJson& record : split.records) {
-    record.dom_text.reserve(record.dom_text.size() + 1 + feed_padding);
-    record.dom_text += '\n';
-    const LineParser::Parsed parsed = work.parser.parse_repaired(record.dom_text);
+    record.text.reserve(record.text.size() + 1 + feed_padding);
+    record.text += '\n';
+    const LineParser::Parsed parsed = work.parser.parse_repaired(record.text);
     if (parsed.kind == LineParser::Kind::refused) continue;
     repaired |= record.is_changed;
-    read_record(parsed, record.text, work);
+    read_record(parsed, work);
   }
   if (repaired) ++assembler.counts().repaired_lines;
   work.parser.release_long();
 }
 
-void Transcript::Parts::read_record(const LineParser::Parsed& parsed, std::string_view raw,
-                                    Workspace::Parts& work) {
+void Transcript::Parts::read_record(const LineParser::Parsed& parsed, Workspace::Parts& work) {
   if (parsed.kind != LineParser::Kind::object) return assembler.count_type("(not an object)", true);
   const Value& json = parsed.value;
   const Dialect* current = dialect;
@@ -405,10 +403,10 @@ void Transcript::Parts::read_record(const LineParser::Parsed& parsed, std::strin
     return assembler.count_type(json.text_of("type"), true);
   }
   if (!work.records.use(*options.format)) {
-    reader->read(json, raw, work.nested, assembler);
+    reader->read(json, work.nested, assembler);
     return work.nested.release_long();
   }
-  work.records->read(0, json, raw, *current);
+  work.records->read(0, json, *current);
   reader->assemble(*work.records, 0, assembler);
 }
 

@@ -18,95 +18,84 @@
 namespace earshot {
 namespace {
 
-using dom::element;
-
 constexpr std::size_t files_max = 4096;  // of `files_count`; a larger count is reduced to it
 constexpr std::size_t windows_max = 16;  // of a limit; further ones are left out
 
-Usage usage_of(const element& json) {
-  const auto count = [&](std::string_view key) { return dom::count_of(json, key).value_or(0); };
+Usage usage_of(const Value& json) {
+  const auto count = [&](std::string_view key) { return json.count_of(key).value_or(0); };
   return {count("input"), count("output"), count("cache_read"), count("cache_write")};
 }
 
-Media media_of(const element& json) {
-  return {dom::text_of(json, "kind"), dom::text_of(json, "media_type"),
-          dom::count_of(json, "bytes").value_or(0)};
+Media media_of(const Value& json) {
+  return {json.text_of("kind"), json.text_of("media_type"), json.count_of("bytes").value_or(0)};
 }
 
-std::vector<Todo> todos_of(const element& json) {
+std::vector<Todo> todos_of(const Value& list) {
   std::vector<Todo> todos;
-  dom::array list;
-  if (json.get_array().get(list)) return todos;
-  for (const element each : list) {
-    const auto text = [&](std::string_view key) { return std::string(dom::text_of(each, key)); };
+  for (const Value each : list.items()) {
+    const auto text = [&](std::string_view key) { return std::string(each.text_of(key)); };
     todos.push_back({text("id"), text("content"), text("status"), text("active_form"), text("priority")});
   }
   return todos;
 }
 
-std::vector<LimitWindow> windows_of(const element& json) {
+std::vector<LimitWindow> windows_of(const Value& list) {
   std::vector<LimitWindow> windows;
-  dom::array list;
-  if (json.get_array().get(list)) return windows;
-  for (const element each : list) {
+  for (const Value each : list.items()) {
     if (windows.size() >= windows_max) break;
     LimitWindow& window = windows.emplace_back();
-    window.name = dom::text_of(each, "name");
-    if (const auto percent = dom::member(each, "used_percent"))
-      window.used_percent = dom::as_double(*percent);
-    window.window_minutes = dom::int_of(each, "window_minutes");
-    window.resets_at = dom::text_of(each, "resets_at");
+    window.name = each.text_of("name");
+    window.used_percent = each.member("used_percent").as_double();
+    window.window_minutes = each.int_of("window_minutes");
+    window.resets_at = each.text_of("resets_at");
   }
   return windows;
 }
 
 // Reads a member of each type that an event's field may have. A member of another JSON type is absent.
-void read_value(const element& json, std::string_view& value) { value = dom::as_text(json); }
-void read_value(const element& json, OptionalText& value) { value = dom::as_optional_text(json); }
-void read_value(const element& json, std::optional<LazyText>& value) { value = dom::as_optional_text(json); }
-void read_value(const element& json, bool& value) { value = dom::as_bool(json); }
-void read_value(const element& json, std::uint64_t& value) { value = dom::as_count(json).value_or(0); }
-void read_value(const element& json, std::uint32_t& value) {
-  value = static_cast<std::uint32_t>(dom::as_count(json).value_or(0));
+void read_value(const Value& json, std::string_view& value) { value = json.as_text(); }
+void read_value(const Value& json, OptionalText& value) { value = json.as_optional_text(); }
+void read_value(const Value& json, std::optional<LazyText>& value) { value = json.as_optional_text(); }
+void read_value(const Value& json, bool& value) { value = json.as_bool(); }
+void read_value(const Value& json, std::uint64_t& value) { value = json.as_count().value_or(0); }
+void read_value(const Value& json, std::uint32_t& value) {
+  value = static_cast<std::uint32_t>(json.as_count().value_or(0));
 }
-void read_value(const element& json, std::optional<std::int64_t>& value) { value = dom::as_int(json); }
-void read_value(const element& json, std::optional<std::uint64_t>& value) { value = dom::as_count(json); }
-void read_value(const element& json, std::optional<double>& value) { value = dom::as_double(json); }
-void read_value(const element& json, Usage& value) { value = usage_of(json); }
-void read_value(const element& json, std::optional<Media>& value) {
+void read_value(const Value& json, std::optional<std::int64_t>& value) { value = json.as_int(); }
+void read_value(const Value& json, std::optional<std::uint64_t>& value) { value = json.as_count(); }
+void read_value(const Value& json, std::optional<double>& value) { value = json.as_double(); }
+void read_value(const Value& json, Usage& value) { value = usage_of(json); }
+void read_value(const Value& json, std::optional<Media>& value) {
   if (json.is_object()) value = media_of(json);
 }
-void read_value(const element& json, std::vector<Media>& values) {
-  dom::array list;
-  if (json.get_array().get(list)) return;
-  for (const element each : list) values.push_back(media_of(each));
+void read_value(const Value& json, std::vector<Media>& values) {
+  for (const Value each : json.items()) values.push_back(media_of(each));
 }
 
 // Reads the fields of one event type. False: a required field is missing or of another type, so that clients
 // could not use the event.
 class FieldReader {
  public:
-  FieldReader(const element& json, std::string& input, RelayedEvent& event)
-      : json_(json), input_(input), event_(event) {}
+  FieldReader(const Value& json, RelayedEvent& event) : json_(json), event_(event) {}
 
-  template <class Field, class Value>
-  bool read(const Field& field, Value& value) {
+  template <class Field, class Member>
+  bool read(const Field& field, Member& member) {
     if constexpr (Field::kind == FieldKind::usage_inline) {
-      if (dom::count_of(json_, "input")) value = usage_of(json_);
+      if (json_.count_of("input")) member = usage_of(json_);
       return true;
     } else {
-      const auto json = dom::member(json_, field.key.name());
-      if (field.is_required && !(json && has_type<Field::kind>(*json))) return false;
+      const Value json = json_.member(field.key.name());
+      if (field.is_required && !has_type<Field::kind>(json)) return false;
       if constexpr (Field::kind == FieldKind::files) {
-        read_files(json, value);
+        read_files(json, member);
       } else if constexpr (Field::kind == FieldKind::todos) {
-        event_.todos = todos_of(*json);
+        event_.todos = todos_of(json);
       } else if constexpr (Field::kind == FieldKind::windows) {
-        event_.windows = windows_of(*json);
+        event_.windows = windows_of(json);
       } else if constexpr (Field::kind == FieldKind::input) {
-        if (json) value.json = input_ = simdjson::minify(*json);
+        member.json = json.raw();
       } else {
-        if (json) read_value(*json, value);
+        if (json) read_value(json, member);
       }
       return true;
     }
@@ -114,8 +103,8 @@ class FieldReader {
 
  private:
   template <FieldKind kind>
-  static bool has_type(const element& json) {
-    if constexpr (kind == FieldKind::number) return json.is_number();
+  static bool has_type(const Value& json) {
+    if constexpr (kind == FieldKind::number) return json.as_double().has_value();
     if constexpr (kind == FieldKind::flag) return json.is_bool();
     if constexpr (kind == FieldKind::usage) return json.is_object();
     if constexpr (kind == FieldKind::todos || kind == FieldKind::windows) return json.is_array();
@@ -123,31 +112,29 @@ class FieldReader {
   }
 
   // The meta view has the number of files only.
-  void read_files(const std::optional<element>& json, std::vector<std::string_view>& files) {
-    dom::array list;
-    if (json && !json->get_array().get(list)) {
-      for (const element each : list) files.push_back(dom::as_text(each));
+  void read_files(const Value& json, std::vector<std::string_view>& files) {
+    if (json.is_array()) {
+      for (const Value each : json.items()) files.push_back(each.as_text());
     } else {
-      files.resize(std::min<std::uint64_t>(dom::count_of(json_, "files_count").value_or(0), files_max));
+      files.resize(std::min<std::uint64_t>(json_.count_of("files_count").value_or(0), files_max));
     }
   }
 
-  const element& json_;
-  std::string& input_;
+  const Value& json_;
   RelayedEvent& event_;
 };
 
 template <class Body>
-bool read_body(const element& json, std::string& input, RelayedEvent& event) {
+bool read_body(const Value& json, RelayedEvent& event) {
   Body& body = event.body.emplace<Body>();
-  FieldReader reader(json, input, event);
+  FieldReader reader(json, event);
   return std::apply([&](const auto&... fields) { return (reader.read(fields, body.*fields.member) && ...); },
                     EventTable<Body>::fields);
 }
 
 struct Type {
   std::string_view name;
-  bool (*read)(const element&, std::string&, RelayedEvent&);
+  bool (*read)(const Value&, RelayedEvent&);
 };
 constexpr auto types = []<std::size_t... index>(std::index_sequence<index...>) {
   return std::array{Type{EventTable<std::variant_alternative_t<index, EventBody>>::type,
@@ -159,43 +146,24 @@ constexpr auto types = []<std::size_t... index>(std::index_sequence<index...>) {
 constexpr std::array<std::string_view, 10> not_copied = {"type",   "host", "stream", "session",  "agent",
                                                          "cursor", "time", "turn",   "received", "truncated"};
 
-std::string other_members(const dom::object& object) {
+std::string other_members(const Value& json) {
   std::string out = "{";
-  for (const auto field : object) {
-    if (std::find(not_copied.begin(), not_copied.end(), field.key) != not_copied.end()) continue;
+  for (const Member& each : json.members()) {
+    if (std::find(not_copied.begin(), not_copied.end(), each.key) != not_copied.end()) continue;
     if (out.size() > 1) out += ',';
-    append_json_string(out, field.key);
-    out += ':';
-    out += simdjson::minify(field.value);
+    append_json_string(out, each.key);
+    out.append(":").append(each.value.raw());
   }
   out += '}';
   return out;
 }
 
-std::vector<TruncatedPath> truncated_of(const element& json) {
+std::vector<TruncatedPath> truncated_of(const Value& json) {
   TruncatedPaths paths;
-  dom::object object;
-  const auto truncated = dom::member(json, "truncated");
-  if (!truncated || truncated->get_object().get(object)) return {};
-  for (const auto field : object)
-    if (const auto bytes = dom::as_count(field.value)) paths.add(field.key, *bytes);
+  for (const Member& each : json.member("truncated").members())
+    if (const auto bytes = each.value.as_count()) paths.add(each.key, *bytes);
   return paths.list();
 }
-
-// The tree of the current record: its members are written again from it.
-class RelayedDom {
- public:
-  static constexpr std::size_t kept_bytes_max = 1 << 20;  // a parser that grew beyond is freed
-
-  std::optional<element> parse(const Value& value) {
-    if (parser_.capacity() > kept_bytes_max) parser_ = simdjson::dom::parser();
-    if (parser_.capacity() == 0 && parser_.allocate(4096, nesting_max + 1)) return std::nullopt;
-    return value.to_dom(parser_);
-  }
-
- private:
-  simdjson::dom::parser parser_;
-};
 
 // Applies an event to the state of its stream.
 class StateUpdate {
@@ -344,28 +312,21 @@ class StateUpdate {
 
 class RelayedReader final : public RecordReader {
  public:
-  void read(const Value& value, std::string_view, NestedJson&, Assembler& to) override {
-    thread_local RelayedDom dom;
-    const auto root = dom.parse(value);
-    if (!root) return to.begin_record({});
-    const element& json = *root;
-    const std::string_view name = dom::text_of(json, "type");
+  void read(const Value& json, NestedJson&, Assembler& to) override {
+    const std::string_view name = json.text_of("type");
     RelayedEvent relayed;
-    std::string input;
-    dom::object object;
     const auto type =
         std::find_if(types.begin(), types.end(), [&](const Type& each) { return each.name == name; });
-    const bool is_known =
-        type != types.end() && !json.get_object().get(object) && type->read(json, input, relayed);
-    to.begin_record(dom::text_of(json, "time"));
+    const bool is_known = type != types.end() && type->read(json, relayed);
+    to.begin_record(json.text_of("time"));
     to.count_type(name, !is_known && name != "reset");
-    const std::string_view session = dom::text_of(json, "session");
+    const std::string_view session = json.text_of("session");
     if (to.recorded_session().empty() && !session.empty())
-      to.set_recorded_session(std::string(session) + '@' + std::string(dom::text_of(json, "host")));
+      to.set_recorded_session(std::string(session) + '@' + std::string(json.text_of("host")));
     if (!is_known) return;
-    const std::string members = other_members(object);
-    relayed.turn = static_cast<std::uint32_t>(dom::count_of(json, "turn").value_or(0));
-    relayed.agent = dom::text_of(json, "agent");
+    const std::string members = other_members(json);
+    relayed.turn = static_cast<std::uint32_t>(json.count_of("turn").value_or(0));
+    relayed.agent = json.text_of("agent");
     relayed.members.json = members;
     relayed.truncated = truncated_of(json);
     emit(relayed, to);

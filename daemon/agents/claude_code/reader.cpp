@@ -167,12 +167,12 @@ const RecordFormat& format() {
   return format;
 }
 
-void read_code(const Value& json, std::string_view raw, Record& out) {
+void read_code(const Value& json, Record& out) {
   const Fields fields(json);
   out.type = fields.type.as_text();
   read_header(fields, out);
   if (out.type == "user") return read_user(fields, out);
-  if (out.type == "assistant") return read_assistant(fields, raw, out);
+  if (out.type == "assistant") return read_assistant(fields, out);
   const Rule* rule = find_rule(chain_rules, out.type);
   if (!rule) rule = find_rule(metadata_rules, out.type);
   if (rule)

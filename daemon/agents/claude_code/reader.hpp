@@ -28,10 +28,10 @@ const RecordFormat& format();
 
 // What follows is shared by the reader's source files.
 
-// The reader of each dialect. `raw`: as for RecordsAhead::read().
-void read_code(const Value& json, std::string_view raw, Record& out);
-void read_flat(const Value& json, std::string_view raw, Record& out);
-void read_messages(const Value& json, std::string_view raw, Record& out);
+// The reader of each dialect.
+void read_code(const Value& json, Record& out);
+void read_flat(const Value& json, Record& out);
+void read_messages(const Value& json, Record& out);
 
 /// The members that records of any version may have, found in one pass. The last of two equal keys wins.
 struct Fields {
@@ -65,7 +65,7 @@ const Rule* find_rule(std::span<const Rule> rules, std::string_view kind);
 /// Reads uuid, parent, time, session and so on: everything but the facts.
 void read_header(const Fields& fields, Record& out);
 void read_user(const Fields& fields, Record& out);
-void read_assistant(const Fields& fields, std::string_view raw, Record& out);
+void read_assistant(const Fields& fields, Record& out);
 void read_system(const Fields& fields, Record& out);
 void read_attachment(const Fields& fields, Record& out);
 
@@ -76,9 +76,7 @@ Todo todo_of(const Value& item);
 /// Appends a fact for every `<task-notification>` in the text.
 void read_notifications(std::string_view text, Record& out);
 
-/// A tool call; `raw_input` is its input as JSON text.
-fact::Invocation invocation(std::string_view call, std::string_view tool, const Value& input,
-                            const Json& raw_input);
+fact::Invocation invocation(std::string_view call, std::string_view tool, const Value& input);
 
 /// The text without its `<system-reminder>` elements, trimmed.
 std::string_view without_reminders(std::string_view text, Record& out);

@@ -59,16 +59,6 @@ Usage usage_of(const Value& usage) {
   return tokens;
 }
 
-// `raw`: the record's text if the input's own is not to be used; the block is the content's item `index`.
-void read_tool_use(const Block& block, std::string_view raw, std::size_t index, Record& out) {
-  Json raw_input{block.input.raw(), true};
-  if (!raw.empty()) {
-    const std::string_view blocks = find_member(find_member(raw, "message"), "content");
-    raw_input = {find_member(find_element(blocks, index), "input")};
-  }
-  out.facts.push_back(invocation(block.id.as_text(), block.name.as_text(), block.input, raw_input));
-}
-
 void read_block(const Block& block, std::string_view kind, Record& out, bool& has_content) {
   if (kind == "thinking" || kind == "redacted_thinking") {
     std::optional<std::string_view> thinking;
@@ -90,9 +80,8 @@ void read_block(const Block& block, std::string_view kind, Record& out, bool& ha
 
 }  // namespace
 
-fact::Invocation invocation(std::string_view call, std::string_view tool, const Value& input,
-                            const Json& raw_input) {
-  fact::Invocation result{.call = call, .tool = tool, .input = raw_input};
+fact::Invocation invocation(std::string_view call, std::string_view tool, const Value& input) {
+  fact::Invocation result{.call = call, .tool = tool, .input = {input.raw(), true}};
   for (const Tool& known : tools)
     if (known.name == tool) result.purpose = known.purpose;
   result.asks = !program().prompt_reason(tool).empty();
@@ -117,7 +106,7 @@ fact::Invocation invocation(std::string_view call, std::string_view tool, const 
   return result;
 }
 
-void read_assistant(const Fields& f, std::string_view raw, Record& out) {
+void read_assistant(const Fields& f, Record& out) {
   out.author = Record::Author::assistant;
   if (!f.message.is_object()) return;
   MessageFields message;
@@ -139,15 +128,13 @@ void read_assistant(const Fields& f, std::string_view raw, Record& out) {
     if (const std::string_view message_text = content.as_text(); !message_text.empty())
       out.facts.push_back(fact::MessageBlock{"assistant", "text", message_text, std::nullopt});
   } else {
-    std::size_t index = 0;
     for (const Value& item : content.items()) {
       const Block block(item);
       const std::string_view kind = block.type.as_text();
       if (kind == "tool_use")
-        read_tool_use(block, raw, index, out);
+        out.facts.push_back(invocation(block.id.as_text(), block.name.as_text(), block.input));
       else
         read_block(block, kind, out, has_content);
-      ++index;
     }
   }
 

@@ -14,21 +14,18 @@
 // Content blocks are those of claude-code. `compact_prelude` starts a compaction; `compact_recap` finishes it
 // and holds its summary.
 #include "agents/claude_code/reader.hpp"
-#include "base/json_scan.hpp"
 
 namespace earshot::claude_code {
 namespace {
 
-void read_flat_assistant(const Fields& f, std::string_view raw, Record& out) {
+void read_flat_assistant(const Fields& f, Record& out) {
   out.author = Record::Author::assistant;
   const std::string_view subtype = f.subtype.as_text();
   if (const std::string_view message = f.message.as_text(); !message.empty())
     out.facts.push_back(
         fact::MessageBlock{"assistant", subtype == "thinking" ? subtype : "text", message, std::nullopt});
   if (!f.toolName && subtype != "tool_use") return;
-  const Json input =
-      raw.empty() ? Json{f.toolArguments.raw(), true} : Json{find_member(raw, "toolArguments")};
-  out.facts.push_back(invocation({}, f.toolName.as_text(), f.toolArguments, input));
+  out.facts.push_back(invocation({}, f.toolName.as_text(), f.toolArguments));
 }
 
 void read_flat_user(const Fields& f, Record& out) {
@@ -56,22 +53,22 @@ void read_compact_system(const Fields& f, Record& out) {
 
 }  // namespace
 
-void read_flat(const Value& json, std::string_view raw, Record& out) {
+void read_flat(const Value& json, Record& out) {
   const Fields fields(json);
   const std::string_view type = fields.type.as_text();
   const bool flat = !fields.message || fields.message.is_string();
   const bool is_flat = type == "compact_system" || (flat && (type == "user" || type == "assistant")) ||
                        (type == "system" && fields.message && flat);
-  if (!is_flat) return read_code(json, raw, out);
+  if (!is_flat) return read_code(json, out);
   out.type = type;
   read_header(fields, out);
-  if (type == "assistant") return read_flat_assistant(fields, raw, out);
+  if (type == "assistant") return read_flat_assistant(fields, out);
   if (type == "user") return read_flat_user(fields, out);
   if (type == "system") return read_flat_system(fields, out);
   read_compact_system(fields, out);
 }
 
-void read_messages(const Value& json, std::string_view raw, Record& out) {
+void read_messages(const Value& json, Record& out) {
   const Fields fields(json);
   const std::string_view type = fields.type.as_text();
   if (type == "human" || type == "tool_result" || type == "compact_prelude" || type == "compact_recap") {
@@ -88,7 +85,7 @@ void read_messages(const Value& json, std::string_view raw, Record& out) {
     out.facts.push_back(fact::Summary{text_of_content(fields.message.member("content"), out)});
     return;
   }
-  read_code(json, raw, out);
+  read_code(json, out);
 }
 
 }  // namespace earshot::claude_code

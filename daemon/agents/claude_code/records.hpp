@@ -15,18 +15,18 @@
 
 namespace earshot::claude_code {
 
-/// An era of the format. `raw`: as for RecordsAhead::read().
+/// An era of the format.
 struct RecordDialect : Dialect {
-  void (*read)(const Value& json, std::string_view raw, Record& out);
+  void (*read)(const Value& json, Record& out);
 };
 
 /// One record after the other, each as its dialect reads it.
 class ReadRecords final : public RecordsAhead {
  public:
-  void read(std::size_t number, const Value& json, std::string_view raw, const Dialect& dialect) override {
+  void read(std::size_t number, const Value& json, const Dialect& dialect) override {
     if (number >= records_.size()) records_.resize(number + 1);
     records_[number].clear();
-    static_cast<const RecordDialect&>(dialect).read(json, raw, records_[number]);
+    static_cast<const RecordDialect&>(dialect).read(json, records_[number]);
   }
   const Record& operator[](std::size_t number) const { return records_[number]; }
 

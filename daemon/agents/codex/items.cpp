@@ -6,7 +6,6 @@
 
 #include "agents/codex/outcome.hpp"
 #include "agents/content.hpp"
-#include "base/json_scan.hpp"
 #include "base/quantities.hpp"
 #include "base/text.hpp"
 
@@ -55,30 +54,29 @@ std::string tool_name(std::string_view space, std::string_view tool) {
 }
 
 // Of an input that is `null`, there is none.
-std::string input_of(const Value& call, std::string_view raw) {
-  const std::string_view found = member_text(call, raw, "arguments");
+std::string input_of(const Value& call) {
+  const std::string_view found = call.member("arguments").raw();
   return found == "null" ? std::string() : std::string(found);
 }
 
-void read_command(const Value& item, std::string_view, ToolItem& out) {
+void read_command(const Value& item, ToolItem& out) {
   out.tool = item.text_of("source") == "user_shell" ? "user_shell" : "exec_command";
   out.input = object_json("cmd", json_string(command_of(item)));
   out.output = item.text_of("aggregated_output");
   if (out.output.empty()) out.output.append(item.text_of("stdout")).append(item.text_of("stderr"));
 }
 
-void read_patch(const Value& item, std::string_view, ToolItem& out) {
+void read_patch(const Value& item, ToolItem& out) {
   out.tool = "apply_patch";
   out.input = files_json(item.member("changes"));
   out.output = first_of({item.text_of("stdout"), item.text_of("stderr")});
 }
 
-void read_mcp(const Value& item, std::string_view raw, ToolItem& out) {
+void read_mcp(const Value& item, ToolItem& out) {
   const Value invocation = item.member("invocation");
-  const bool is_event = invocation.is_object();
-  const Value& call = is_event ? invocation : item;
+  const Value& call = invocation.is_object() ? invocation : item;
   out.tool = tool_name(call.text_of("server"), call.text_of("tool"));
-  out.input = input_of(call, is_event ? member_text(item, raw, "invocation") : raw);
+  out.input = input_of(call);
   const Value result = item.member("result"), ok = result.member("Ok");
   const Value content = (ok.is_object() ? ok : result).member("content");
   out.output = content_of(content).text.value_or("");
@@ -87,16 +85,16 @@ void read_mcp(const Value& item, std::string_view raw, ToolItem& out) {
     out.output = first_of({result.text_of("Err"), item.member("error").text_of("message")});
 }
 
-void read_dynamic(const Value& item, std::string_view raw, ToolItem& out) {
+void read_dynamic(const Value& item, ToolItem& out) {
   const Value content = item.member("content_items");
   out.tool = tool_name(item.text_of("namespace"), item.text_of("tool"));
-  out.input = input_of(item, raw);
+  out.input = input_of(item);
   out.output = content_of(content).text.value_or("");
   out.media = images_of(content);
   if (out.output.empty()) out.output = item.text_of("error");
 }
 
-void read_search(const Value& item, std::string_view, ToolItem& out) {
+void read_search(const Value& item, ToolItem& out) {
   const Value action = item.member("action");
   out.tool = "web_search";
   out.input = object_json(
@@ -104,23 +102,23 @@ void read_search(const Value& item, std::string_view, ToolItem& out) {
       json_string(first_of({item.text_of("query"), action.text_of("query"), action.text_of("url")})));
 }
 
-void read_view(const Value& item, std::string_view, ToolItem& out) {
+void read_view(const Value& item, ToolItem& out) {
   out.tool = "view_image";
   out.input = object_json("path", json_string(item.text_of("path")));
 }
 
-void read_picture(const Value& item, std::string_view, ToolItem& out) {
+void read_picture(const Value& item, ToolItem& out) {
   out.tool = "image_generation";
   out.input = object_json("prompt", json_string(item.text_of("revised_prompt")));
 }
 
-void read_sleep(const Value&, std::string_view, ToolItem& out) { out.tool = "sleep"; }
+void read_sleep(const Value&, ToolItem& out) { out.tool = "sleep"; }
 
-void read_collab(const Value& item, std::string_view, ToolItem& out) { out.tool = item.text_of("tool"); }
+void read_collab(const Value& item, ToolItem& out) { out.tool = item.text_of("tool"); }
 
 struct Rule {
   std::string_view type;
-  void (*read)(const Value& item, std::string_view raw, ToolItem& out);
+  void (*read)(const Value& item, ToolItem& out);
 };
 constexpr Rule rules[] = {
     {"CommandExecution", read_command},
@@ -146,22 +144,15 @@ constexpr Rule rules[] = {
 
 }  // namespace
 
-ToolItem read_tool_item(std::string_view type, const Value& item, std::string_view raw) {
+ToolItem read_tool_item(std::string_view type, const Value& item) {
   ToolItem found;
   found.outcome = outcome_of(item);
   found.duration_ms = duration_of(item);
   for (const Rule& rule : rules)
-    if (rule.type == type) rule.read(item, raw, found);
+    if (rule.type == type) rule.read(item, found);
   if (type == "collab_agent_spawn_end")
     found.outcome = item.text_of("new_thread_id").empty() ? "error" : "ok";
   return found;
-}
-
-std::string_view member_text(const Value& object, std::string_view raw, std::string_view key) {
-  if constexpr (Value::has_raw)
-    return object.member(key).raw();
-  else
-    return find_member(raw, key);
 }
 
 std::string command_of(const Value& item) {

@@ -21,11 +21,8 @@ struct ToolItem {
   std::optional<std::int64_t> duration_ms;
 };
 
-/// `type`: of the item, the event or the response item; `raw`: its text, as for member_text().
-ToolItem read_tool_item(std::string_view type, const Value& item, std::string_view raw);
-
-/// The text of a member. `raw`: the text of the object; needed without Value::has_raw only.
-std::string_view member_text(const Value& object, std::string_view raw, std::string_view key);
+/// `type`: of the item, the event or the response item.
+ToolItem read_tool_item(std::string_view type, const Value& item);
 
 /// The command line of an item; of `bash -lc <script>` the script.
 std::string command_of(const Value& item);

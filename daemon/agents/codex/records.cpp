@@ -26,14 +26,13 @@ constexpr std::string_view ignored_items[] = {"ghost_snapshot", "additional_tool
 
 class Records final : public RecordReader {
  public:
-  void read(const Value& json, std::string_view raw, NestedJson& nested, Assembler& to) override {
+  void read(const Value& json, NestedJson& nested, Assembler& to) override {
     nested_ = &nested;
     if (!era_) era_ = era_of(json);
     const bool is_bare = era_ == Era::items;
     to.begin_record(is_bare ? std::string_view{} : json.text_of("timestamp"));
     const Value payload = json.member("payload");
     const Value& body = payload.is_object() ? payload : json;
-    const std::string_view raw_body = payload.is_object() ? find_member(raw, "payload") : raw;
     std::string_view type = json.text_of("type");
     if (is_bare) {
       if (json.member("type").is_string())
@@ -54,9 +53,9 @@ class Records final : public RecordReader {
       ensure_session(to);
       read_compaction(body, to);
     } else if (type == "event_msg") {
-      read_message(body, raw_body, to);
+      read_message(body, to);
     } else if (type == "response_item") {
-      read_item(body, raw_body, to);
+      read_item(body, to);
     } else if (type == "inter_agent_communication") {
       to.count_type(type, false);
       ensure_session(to);
@@ -305,9 +304,9 @@ class Records final : public RecordReader {
 
   // ---- event_msg
 
-  void read_message(const Value& body, std::string_view raw, Assembler& to) {
+  void read_message(const Value& body, Assembler& to) {
     const std::string_view type = body.text_of("type");
-    if (type == "item_completed") return read_completed_item(body, raw, to);
+    if (type == "item_completed") return read_completed_item(body, to);
     const bool is_delta = type.ends_with("_delta") || type.ends_with("_begin");
     const bool is_known = is_delta || is_one_of(type, ignored_messages) || is_handled(type);
     std::string name = "event_msg/";
@@ -331,7 +330,7 @@ class Records final : public RecordReader {
     if (type == "sub_agent_activity")
       return read_activity(body, first_of({body.text_of("call_id"), body.text_of("event_id")}), to);
     if (type.ends_with("_end") || is_one_of(type, {"view_image_tool_call", "dynamic_tool_call_response"}))
-      return finish_by_item(type, body, raw, body.text_of("call_id"), to);
+      return finish_by_item(type, body, body.text_of("call_id"), to);
     if (copied_) return;
     if (type == "error") {
       fail(body, true, to);
@@ -383,7 +382,7 @@ class Records final : public RecordReader {
     touch_work(kind == "text" ? Last::text : Last::other, to);
   }
 
-  void read_completed_item(const Value& body, std::string_view raw, Assembler& to) {
+  void read_completed_item(const Value& body, Assembler& to) {
     const Value found = body.member("item");
     const std::string_view type = found ? found.text_of("type") : std::string_view{};
     std::string name = "event_msg/item_completed/";
@@ -416,15 +415,14 @@ class Records final : public RecordReader {
       return touch_work(Last::other, to);
     }
     if (type == "SubAgentActivity") return read_activity(item, id, to);
-    finish_by_item(type, item, member_text(body, raw, "item"), id, to);
+    finish_by_item(type, item, id, to);
   }
 
   // ---- Tools, as items or events
 
   // The end of a call; of one that no record made, its beginning too. Of a call in the background it is the
   // end of its task.
-  void finish_by_item(std::string_view type, const Value& item, std::string_view raw, std::string_view id,
-                      Assembler& to) {
+  void finish_by_item(std::string_view type, const Value& item, std::string_view id, Assembler& to) {
     had_search_ |= is_one_of(type, {"web_search_end", "WebSearch"});
     had_picture_ |= is_one_of(type, {"image_generation_end", "ImageGeneration"});
     const bool is_user_shell = item.text_of("source") == "user_shell";
@@ -434,7 +432,7 @@ class Records final : public RecordReader {
     agents_.start(thread, id);
     if (copied_) return remember_call(id, to);
     const std::string name = id.empty() ? to.record_name() : std::string(id);
-    ToolItem end = read_tool_item(type, item, raw);
+    ToolItem end = read_tool_item(type, item);
     if (const std::string* const task = background_.find(Assembler::short_id(name))) {
       event::TaskFinished ended;
       ended.task = *task;
@@ -491,7 +489,7 @@ class Records final : public RecordReader {
 
   // ---- response_item
 
-  void read_item(const Value& body, std::string_view raw, Assembler& to) {
+  void read_item(const Value& body, Assembler& to) {
     const std::string_view type = body.text_of("type");
     const bool is_output = type.ends_with("_output");
     const bool is_known =
@@ -514,9 +512,9 @@ class Records final : public RecordReader {
       if (type == "web_search_call" ? had_search_ : had_picture_) return;
       const std::string_view id = first_of({body.text_of("call_id"), body.text_of("id")});
       if (!copied_ && (id.empty() || !is_known_call(id, to))) ensure_turn(to);
-      return finish_by_item(type, body, raw, id, to);
+      return finish_by_item(type, body, id, to);
     }
-    read_call(type, body, raw, to);
+    read_call(type, body, to);
   }
 
   // The model's own history: a prompt or an answer only where no event says the same.
@@ -564,7 +562,7 @@ class Records final : public RecordReader {
   static void remember_call(std::string_view id, Assembler& to) {
     if (!id.empty()) to.remember(id, IdOf::call);
   }
-  void read_call(std::string_view type, const Value& body, std::string_view raw, Assembler& to) {
+  void read_call(std::string_view type, const Value& body, Assembler& to) {
     std::string call(first_of({body.text_of("call_id"), body.text_of("id")}));
     if (call.empty()) call = to.record_name();
     if (copied_) return remember_call(call, to);
@@ -579,7 +577,7 @@ class Records final : public RecordReader {
                                                               : "arguments";
     const Value given = body.member(key);
     Value arguments = given;
-    std::string input(member_text(body, raw, key));
+    std::string input(body.member(key).raw());
     if (given.is_string()) {
       const std::string text(given.as_text());
       const auto parsed = type == "custom_tool_call" ? LineParser::Parsed() : nested_->parse(text);

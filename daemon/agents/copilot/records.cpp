@@ -102,7 +102,7 @@ std::vector<Todo> todos_in(std::string_view markdown) {
 
 class Records final : public RecordReader {
  public:
-  void read(const Value& json, std::string_view raw, NestedJson&, Assembler& to) override {
+  void read(const Value& json, NestedJson&, Assembler& to) override {
     to.begin_record(json.text_of("timestamp"));
     const std::string_view type = json.text_of("type");
     const Rule* const rule = rule_of(type);
@@ -119,7 +119,7 @@ class Records final : public RecordReader {
     to.set_agent(agent_);
     if (!to.started() && type != "session.context_changed") start(type, data, to);
     to.mutable_state().is_closed = false;
-    if (rule && (is_own() || !rule->is_own_chain_only)) (this->*rule->read)(data, raw, to);
+    if (rule && (is_own() || !rule->is_own_chain_only)) (this->*rule->read)(data, to);
   }
 
   static bool is_known_type(std::string_view type) { return rule_of(type) || is_ignored(type); }
@@ -139,7 +139,7 @@ class Records final : public RecordReader {
   enum class Last { nothing, prompt, text, calls, result };
   struct Rule {
     std::string_view type;
-    void (Records::*read)(const Value& data, std::string_view raw, Assembler&);
+    void (Records::*read)(const Value& data, Assembler&);
     bool is_own_chain_only = false;  // a subagent's record of this type is ignored
   };
   struct Agent {
@@ -190,7 +190,7 @@ class Records final : public RecordReader {
     to.set_agent(agent_);
   }
 
-  void read_start(const Value& data, std::string_view, Assembler& to) {
+  void read_start(const Value& data, Assembler& to) {
     const Value context = data.member("context");
     event::SessionUpdated changed;
     changed.version = data.text_of("copilotVersion");
@@ -203,23 +203,23 @@ class Records final : public RecordReader {
     if (to.raw_state().turn_open) finish_turn("interrupted", "resumed", last_ms_, to);
     end_run(to);
   }
-  void read_context(const Value& data, std::string_view, Assembler& to) {
+  void read_context(const Value& data, Assembler& to) {
     event::SessionUpdated changed;
     changed.cwd = data.text_of("cwd");
     changed.git_branch = data.text_of("branch");
     to.update_session(changed);
   }
-  void read_model(const Value& data, std::string_view, Assembler& to) {
+  void read_model(const Value& data, Assembler& to) {
     event::SessionUpdated changed;
     set_model(data.text_of("newModel"), changed);
     to.update_session(changed);
   }
-  void read_mode(const Value& data, std::string_view, Assembler& to) {
+  void read_mode(const Value& data, Assembler& to) {
     event::SessionUpdated changed;
     changed.mode = data.text_of("newMode");
     to.update_session(changed);
   }
-  void read_permissions(const Value& data, std::string_view, Assembler& to) {
+  void read_permissions(const Value& data, Assembler& to) {
     event::SessionUpdated changed;
     const Value allows_all = data.member("allowAllPermissions");
     changed.permission_mode = data.text_of("mode");
@@ -263,7 +263,7 @@ class Records final : public RecordReader {
     if (to.time_ms()) last_ms_ = to.time_ms();
   }
 
-  void read_user(const Value& data, std::string_view, Assembler& to) {
+  void read_user(const Value& data, Assembler& to) {
     const std::string_view content = data.text_of("content");
     const OptionalText text = content.empty() ? std::nullopt : OptionalText(content);
     if (!is_own()) {
@@ -292,7 +292,7 @@ class Records final : public RecordReader {
     }
   }
 
-  void read_assistant(const Value& data, std::string_view raw, Assembler& to) {
+  void read_assistant(const Value& data, Assembler& to) {
     const std::string_view message = data.text_of("messageId"), model = data.text_of("model");
     if (is_own()) {
       event::SessionUpdated changed;
@@ -303,11 +303,9 @@ class Records final : public RecordReader {
     add_text("thinking", data.text_of("reasoningText"), message, model, to);
     add_text("text", data.text_of("content"), message, model, to);
     bool has_calls = false;
-    const std::string_view raw_list = find_member(find_member(raw, "data"), "toolRequests");
-    std::size_t n = 0;
     for (const Value request : data.member("toolRequests").items()) {
       has_calls = true;
-      invoke(request, "name", find_element(raw_list, n++), message, to);
+      invoke(request, "name", message, to);
     }
     const auto output = count_of(data, "outputTokens");
     if (output && !has_usage_records_) add_output(message, model, *output, to);
@@ -317,24 +315,24 @@ class Records final : public RecordReader {
                        std::string_view model, Assembler& to) {
     if (!text.empty()) to.add_message("assistant", kind, text, message, model);
   }
-  void read_reasoning(const Value& data, std::string_view, Assembler& to) {
+  void read_reasoning(const Value& data, Assembler& to) {
     add_text("thinking", data.text_of("content"), data.text_of("reasoningId"), {}, to);
   }
 
-  void read_turn_end(const Value&, std::string_view, Assembler& to) {
+  void read_turn_end(const Value&, Assembler& to) {
     if (to.time_ms()) last_ms_ = to.time_ms();
     if (to.raw_state().turn_open && to.own_open_calls() == 0 && (last_ == Last::text || task_complete_))
       finish_turn("completed", {}, end_ms(to), to);
   }
-  void read_task_complete(const Value&, std::string_view, Assembler&) { task_complete_ = true; }
+  void read_task_complete(const Value&, Assembler&) { task_complete_ = true; }
 
-  void read_abort(const Value& data, std::string_view, Assembler& to) {
+  void read_abort(const Value& data, Assembler& to) {
     if (!is_own()) return close_calls("interrupted", to, agent_);
     close_calls("interrupted", to);
     forget_requests(to, true);
     if (to.raw_state().turn_open) finish_turn("interrupted", data.text_of("reason"), end_ms(to), to);
   }
-  void read_error(const Value& data, std::string_view, Assembler& to) {
+  void read_error(const Value& data, Assembler& to) {
     event::ApiFailed failed;
     failed.status = data.int_of("statusCode");
     failed.error = data.text_of("message");
@@ -344,7 +342,7 @@ class Records final : public RecordReader {
     forget_requests(to, true);
     finish_turn("failed", data.text_of("errorType"), end_ms(to), to);
   }
-  void read_shutdown(const Value& data, std::string_view, Assembler& to) {
+  void read_shutdown(const Value& data, Assembler& to) {
     const bool turn_open = to.raw_state().turn_open;
     if (turn_open) close_calls("interrupted", to);
     forget_requests(to, true);
@@ -358,13 +356,10 @@ class Records final : public RecordReader {
 
   // ---- Tools
 
-  // `raw`: the text of `json` if Value::raw() is not to be used.
-  void invoke(const Value& json, std::string_view name_key, std::string_view raw, std::string_view message,
-              Assembler& to) {
+  void invoke(const Value& json, std::string_view name_key, std::string_view message, Assembler& to) {
     const std::string_view id = json.text_of("toolCallId"), tool = json.text_of(name_key);
     if (id.empty() || to.was_invoked(id)) return;
     const Value arguments = json.member("arguments");
-    const std::string_view input = raw.empty() ? arguments.raw() : find_member(raw, "arguments");
     Assembler::Call call;
     call.call = id, call.tool = tool;
     call.asks = !program().prompt_reason(tool).empty();
@@ -374,7 +369,7 @@ class Records final : public RecordReader {
       call.purpose = sets_todos;
       call.todos = todos_in(*list);
     }
-    to.invoke(std::move(call), Json{arguments.is_null() ? std::string_view{} : input}, message);
+    to.invoke(std::move(call), Json{arguments.is_null() ? std::string_view{} : arguments.raw()}, message);
     to.abandon_oldest_calls([&](const Assembler::Call& one) { forget_call(one.call, "abandoned", to); });
   }
   void close_calls(std::string_view outcome, Assembler& to, std::optional<std::string_view> agent = {}) {
@@ -391,17 +386,17 @@ class Records final : public RecordReader {
   static bool is_user_call(std::string_view id, const Assembler& to) {
     return to.is_remembered(id, IdOf::call);
   }
-  void read_user_call(const Value& data, std::string_view, Assembler& to) {
+  void read_user_call(const Value& data, Assembler& to) {
     const std::string_view id = data.text_of("toolCallId");
     if (!id.empty()) to.remember(id, IdOf::call);
   }
-  void read_tool_start(const Value& data, std::string_view raw, Assembler& to) {
+  void read_tool_start(const Value& data, Assembler& to) {
     if (is_user_call(data.text_of("toolCallId"), to)) return;
-    invoke(data, "toolName", find_member(raw, "data"), {}, to);
+    invoke(data, "toolName", {}, to);
     Assembler::Call* call = to.open_call(data.text_of("toolCallId"));
     if (call && to.time_ms()) call->started_ms = to.time_ms();
   }
-  void read_tool_complete(const Value& data, std::string_view, Assembler& to) {
+  void read_tool_complete(const Value& data, Assembler& to) {
     const std::string_view id = data.text_of("toolCallId");
     const Assembler::Call* const open = to.open_call(id);
     // A command of the user, not of the model.
@@ -428,7 +423,7 @@ class Records final : public RecordReader {
     return stopped ? "interrupted" : "error";
   }
 
-  void read_request(const Value& data, std::string_view, Assembler& to) {
+  void read_request(const Value& data, Assembler& to) {
     const Value asked = data.member("permissionRequest");
     Request request;
     request.id = Assembler::short_id(data.text_of("requestId"));
@@ -448,7 +443,7 @@ class Records final : public RecordReader {
     requests_.push_back(std::move(request));
     show_request(to);
   }
-  void read_answer(const Value& data, std::string_view, Assembler& to) {
+  void read_answer(const Value& data, Assembler& to) {
     const std::string_view id = Assembler::short_id(data.text_of("requestId"));
     const auto request = std::find_if(requests_.begin(), requests_.end(),
                                       [&](const Request& one) { return !one.id.empty() && one.id == id; });
@@ -492,7 +487,7 @@ class Records final : public RecordReader {
 
   // ---- Subagents and background work
 
-  void read_agent_start(const Value& data, std::string_view, Assembler& to) {
+  void read_agent_start(const Value& data, Assembler& to) {
     const std::string_view call = data.text_of("toolCallId");
     const std::string id(Assembler::short_id(agent_.empty() ? call : agent_));
     const auto known = agents_.find(id);
@@ -527,12 +522,10 @@ class Records final : public RecordReader {
     finished.tools = count_of(data, "totalToolCalls");
     finish_agent(agent, finished, to);
   }
-  void read_agent_completed(const Value& data, std::string_view, Assembler& to) {
+  void read_agent_completed(const Value& data, Assembler& to) {
     read_agent_end(data, data.bool_of("cancelled") ? "stopped" : "completed", to);
   }
-  void read_agent_failed(const Value& data, std::string_view, Assembler& to) {
-    read_agent_end(data, "failed", to);
-  }
+  void read_agent_failed(const Value& data, Assembler& to) { read_agent_end(data, "failed", to); }
   // An unfinished agent that the call started; end(): none.
   Agents::iterator running_agent(std::string_view call) {
     return std::find_if(agents_.begin(), agents_.end(), [&](const auto& one) {
@@ -574,7 +567,7 @@ class Records final : public RecordReader {
                   [&](const RunningAgent& one) { return one.subagent == agent->first; });
   }
 
-  void read_notification(const Value& data, std::string_view, Assembler& to) {
+  void read_notification(const Value& data, Assembler& to) {
     if (is_own()) notified_ = true;
     const Value kind = data.member("kind");
     const std::string_view type = kind.text_of("type");
@@ -607,7 +600,7 @@ class Records final : public RecordReader {
     else if (output > 0)
       to.account(used);
   }
-  void read_usage(const Value& data, std::string_view, Assembler& to) {
+  void read_usage(const Value& data, Assembler& to) {
     const Value usage = data.member("usage");
     if (!usage.is_object()) return;
     has_usage_records_ = true;
@@ -638,7 +631,7 @@ class Records final : public RecordReader {
     if (total != before) to.emit_totals();
   }
 
-  void read_compaction_start(const Value& data, std::string_view, Assembler& to) {
+  void read_compaction_start(const Value& data, Assembler& to) {
     const std::string_view trigger = data.text_of("trigger");
     compactions_[Assembler::short_id(agent_)] = {to.time_ms(), std::string(to.short_text(trigger))};
     StreamState& state = to.mutable_state();
@@ -647,7 +640,7 @@ class Records final : public RecordReader {
     if (tokens && is_own()) state.context_tokens = *tokens;
     to.emit(event::CompactionStarted{trigger});
   }
-  void read_compaction_end(const Value& data, std::string_view, Assembler& to) {
+  void read_compaction_end(const Value& data, Assembler& to) {
     StreamState& state = to.mutable_state();
     if (is_own()) state.is_compacting = false;
     const Compaction* const known = compactions_.find(Assembler::short_id(agent_));
@@ -674,14 +667,14 @@ class Records final : public RecordReader {
     if (const auto summary = text_member(data, "summaryContent"); summary && !summary->empty())
       to.add_message("summary", "text", summary);
   }
-  void read_truncation(const Value& data, std::string_view, Assembler& to) {
+  void read_truncation(const Value& data, Assembler& to) {
     event::CompactionFinished finished;
     finished.pre_tokens = count_of(data, "preTruncationTokensInMessages");
     finished.post_tokens = count_of(data, "postTruncationTokensInMessages");
     finished.kind = "micro";
     to.emit(finished);
   }
-  void read_info(const Value& data, std::string_view, Assembler& to) {
+  void read_info(const Value& data, Assembler& to) {
     if (const auto text = text_member(data, "message"); text && !text->empty())
       to.add_message("system", "text", text);
   }

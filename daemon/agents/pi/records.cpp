@@ -143,11 +143,11 @@ constexpr std::string_view ignored_roles[] = {"bashExecution", "system", "branch
 
 class Records final : public RecordReader {
  public:
-  void read(const Value& json, std::string_view raw, NestedJson&, Assembler& to) override {
+  void read(const Value& json, NestedJson&, Assembler& to) override {
     to.begin_record(json.text_of("timestamp"));
     const std::string_view type = json.text_of("type");
     if (type == "session") return read_header(json, to);
-    if (type == "message") return read_message(json, raw, to);
+    if (type == "message") return read_message(json, to);
     const auto rule =
         std::find_if(std::begin(rules), std::end(rules), [&](const Rule& one) { return one.type == type; });
     const bool has_rule = rule != std::end(rules);
@@ -195,7 +195,7 @@ class Records final : public RecordReader {
     return session_of(path);
   }
 
-  void read_message(const Value& json, std::string_view raw, Assembler& to) {
+  void read_message(const Value& json, Assembler& to) {
     const Value message = json.member("message");
     const std::string_view role = message ? message.text_of("role") : std::string_view{};
     const bool is_custom = role == "custom" || role == "hookMessage";
@@ -205,7 +205,7 @@ class Records final : public RecordReader {
     to.count_type(type.append(role), !is_known);
     if (!is_event_record(json, to) || !message) return;
     if (role == "user") read_user(message, to);
-    if (role == "assistant") read_assistant(message, raw, to);
+    if (role == "assistant") read_assistant(message, to);
     if (role == "toolResult") read_result(message, to);
     if (is_custom) read_custom(message, to);
   }
@@ -228,7 +228,7 @@ class Records final : public RecordReader {
     remember(Last::user, to);
   }
 
-  void read_assistant(const Value& message, std::string_view raw, Assembler& to) {
+  void read_assistant(const Value& message, Assembler& to) {
     const std::string_view model = message.text_of("model");
     event::SessionUpdated changed;
     changed.model = model;
@@ -236,7 +236,7 @@ class Records final : public RecordReader {
     if (!to.raw_state().turn_open) start_turn(std::nullopt, extension_spoke_ ? "hook" : "unknown", to);
     has_text_ = false;
     error_passes_ = false;
-    const std::vector<std::string> calls = read_blocks(message, raw, model, to);
+    const std::vector<std::string> calls = read_blocks(message, model, to);
     add_usage(message, model, true, to);
     remember(Last::assistant, to);
 
@@ -274,12 +274,10 @@ class Records final : public RecordReader {
   }
 
   // Text, thinking and calls in their order. Returns the ids of the calls that are new.
-  std::vector<std::string> read_blocks(const Value& message, std::string_view raw, std::string_view model,
-                                       Assembler& to) {
+  std::vector<std::string> read_blocks(const Value& message, std::string_view model, Assembler& to) {
     std::vector<std::string> calls;
     const Value content = message.member("content");
     if (content.is_string()) add_text(content.as_text(), model, to);
-    const std::string_view raw_blocks = find_member(find_member(raw, "message"), "content");
     std::size_t n = 0;
     for (const Value block : content.items()) {
       const std::string_view type = block.text_of("type");
@@ -291,8 +289,7 @@ class Records final : public RecordReader {
       if (type == "toolCall") {
         std::string call(block.text_of("id"));
         if (call.empty()) call = to.record_name() + "." + std::to_string(n);
-        std::string_view input = raw.empty() ? block.member("arguments").raw()
-                                             : find_member(find_element(raw_blocks, n), "arguments");
+        std::string_view input = block.member("arguments").raw();
         if (input == "null") input = {};
         Assembler::Call made;
         made.call = call, made.tool = block.text_of("name");

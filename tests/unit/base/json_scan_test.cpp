@@ -32,28 +32,6 @@ TEST_CASE("a plain run ends at the first control character, quote or backslash, 
   }
 }
 
-TEST_CASE("members are found by their decoded name, and the last one counts") {
-  CHECK(find_member(R"( {"a" : 1 , "b":{"a":2},"c":[{"a":3}]} )", "a") == "1");
-  CHECK(find_member(R"({"a":1,"a":"two"})", "a") == R"("two")");
-  CHECK(find_member(R"({"\u0061":1})", "a") == "1");
-  CHECK(find_member(R"({"a\"b":1.0e5})", "a\"b") == "1.0e5");
-  CHECK(find_member(R"({"x":"\\","a":"}]\"","y":null})", "a") == R"("}]\"")");
-  CHECK(find_member(R"({"a":[1,[2]] , "b":true})", "a") == "[1,[2]]");
-  for (const char* text : {"", "{}", "[]", "3", R"({"b":{"a":1}})", R"("a")"}) {
-    CAPTURE(text);
-    CHECK(find_member(text, "a").empty());
-  }
-}
-
-TEST_CASE("elements are found by their index") {
-  CHECK(find_element(R"([1, "a,b" ,{"c":[2]}])", 0) == "1");
-  CHECK(find_element(R"([1, "a,b" ,{"c":[2]}])", 1) == R"("a,b")");
-  CHECK(find_element(R"([1, "a,b" ,{"c":[2]}])", 2) == R"({"c":[2]})");
-  CHECK(find_element("[1]", 1).empty());
-  CHECK(find_element("[ ]", 0).empty());
-  CHECK(find_element("{}", 0).empty());
-}
-
 TEST_CASE("escapes are decoded, surrogate pairs as one character") {
   const auto is = [](const JsonEscape& escape, std::size_t size, char32_t code_point, bool lone = false) {
     return escape.size == size && escape.code_point == code_point && escape.is_lone_surrogate == lone;

@@ -15,6 +15,8 @@ class LineCheck {
     std::size_t blank = 0, object = 0, other = 0, refused = 0;
   };
 
+  explicit LineCheck(LineScanner::Kernel kernel) : parser_(kernel) {}
+
   /// Parses whole lines, each with its LF, as one chunk and each alone. What the parser accepts and the
   /// values that it reads must be those of the DOM. Returns the first difference and its line; empty: there
   /// is none.
