@@ -65,6 +65,9 @@ class FileHistory final : public History {
         offset += static_cast<std::uint64_t>(got);
       }
       std::fill_n(buffer.get() + filled, feed_padding, '\0');
+      // The end that is wanted is that of the file that has this name now.
+      const FileStat now = stat_file(path);
+      if (!now.error && !now.is_same_file(stat_file(fd.get()))) return -ESTALE;
       return static_cast<long>(filled);
     }
   };
