@@ -340,9 +340,9 @@ std::vector<serve::UnknownRecords> Daemon::unknown_records() const {
   constexpr std::string_view name_characters =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./: ()";
   std::map<std::pair<std::string, std::string>, serve::UnknownRecords> found;
-  tail_.for_each([&](const tail::Stream& stream) {
+  tail_.for_each_live([&](const tail::Stream& stream) {
     const Transcript* transcript = stream.transcript();
-    if (!transcript || transcript->counts().unknown_types.empty()) return;
+    if (transcript->counts().unknown_types.empty()) return;
     const StreamState& state = transcript->state();
     const std::pair key(state.program, state.version);
     if (!found.contains(key) && found.size() >= serve::UnknownRecords::versions_max) return;
@@ -365,15 +365,12 @@ void Daemon::fill(serve::Health& health) const {
   health.state = state_;
   for (const Root& root : roots_)
     health.roots.push_back({root.name, root.path, std::string(root.program->program()),
-                            stat_file(root.path, Symlinks::follow).is_directory()});
-  tail_.for_each([&](const tail::Stream& stream) {
+                            stat_file(root.path, Symlinks::follow).is_directory(),
+                            tail_.known_files(root.name)});
+  tail_.for_each_live([&](const tail::Stream& stream) {
     const std::string_view name = stream.name();
     const std::string_view root_name = name.substr(0, name.find('/'));
-    for (serve::Health::Root& root : health.roots) {
-      if (root.name != root_name) continue;
-      ++root.transcripts;
-      if (stream.transcript()) ++root.live;
-    }
+    for (serve::Health::Root& root : health.roots) root.live += root.name == root_name ? 1 : 0;
   });
   health.unknown_records = unknown_records();
   health.redaction.on = redact_;

@@ -94,7 +94,8 @@ void Discovery::continue_watching_root(const Root& root, const std::string& watc
     return;
   }
   for (std::size_t index = 0; index < root.program->transcript_directories().size(); ++index)
-    if (!directories_.contains(transcript_directory_path(root, index)))
+    if (const auto at = directories_.find(transcript_directory_path(root, index));
+        at == directories_.end() || at->second.is_left)
       enter_transcript_directory(root, index);
 }
 
@@ -122,27 +123,24 @@ void Discovery::enter_transcript_directory(const Root& root, std::size_t index) 
 void Discovery::enter(const std::string& path, const Root& root, std::size_t index, std::size_t depth,
                       const FileStat& stat) {
   const FileId id{stat.device, stat.inode};
-  if (const auto at = directories_.find(path); at != directories_.end()) {
-    DirectoryState& known = at->second;
-    if (FileId{known.device, known.inode} != id) {
-      entered_.erase({known.device, known.inode});
-      known.device = stat.device;
-      known.inode = stat.inode;
-      entered_.emplace(id, path);
-    }
-    return scan(*at);
-  }
-  if (is_entered_elsewhere(path, id)) return;
-  if (directories_.size() >= directories_max)
+  const auto known = directories_.find(path);
+  const bool is_known = known != directories_.end() && !known->second.is_left;
+  if (!is_known && is_entered_elsewhere(path, id)) return;
+  if (!is_known && directories_.size() >= directories_max)
     return problems_.set(root.path, "too many directories", "remove old projects: some are not followed");
-  entered_[id] = path;
   const auto at = directories_.try_emplace(path).first;
   DirectoryState& state = at->second;
+  if (is_known && FileId{state.device, state.inode} == id) return scan(*at);
+  if (is_known) entered_.erase({state.device, state.inode});
+  entered_[id] = path;
+  for (auto& file : state.files) forget(*at, file);
   state.root = &root;
   state.transcript_directory = static_cast<std::uint8_t>(index);
   state.depth = static_cast<std::uint16_t>(depth);
+  state.is_left = false;
   state.device = stat.device;
   state.inode = stat.inode;
+  for (auto& file : state.files) remember(*at, file);
   scan(*at);
 }
 
@@ -165,24 +163,49 @@ bool Discovery::is_entered_elsewhere(const std::string& path, const FileId& id) 
 }
 
 void Discovery::leave(const std::string& path) {
-  std::vector<Directories::node_type> left;
-  if (const auto at = directories_.find(path); at != directories_.end())
-    left.push_back(directories_.extract(at));
+  const auto leave_one = [this](DirectoryNode& directory) {
+    DirectoryState& state = directory.second;
+    if (std::exchange(state.is_left, true)) return;
+    entered_.erase({state.device, state.inode});
+    state.scan = 0;
+    state.compaction_markers.clear();
+    left_.emplace_back(directory.first, "");
+  };
+  const bool was_dropping = !left_.empty();
+  if (const auto at = directories_.find(path); at != directories_.end()) leave_one(*at);
   const std::string below = path + '/';
-  for (auto at = directories_.lower_bound(below); at != directories_.end() && at->first.starts_with(below);)
-    left.push_back(directories_.extract(at++));
-  if (left.empty()) return;
+  for (auto at = directories_.lower_bound(below); at != directories_.end() && at->first.starts_with(below);
+       ++at)
+    leave_one(*at);
+  if (left_.empty()) return;
   watcher_->unwatch(path);
   problems_.clear_below(path);
-  for (auto& extracted : left) {
-    entered_.erase({extracted.mapped().device, extracted.mapped().inode});
-    files_ -= extracted.mapped().files.size();
-    DirectoryNode directory(extracted.key(), std::move(extracted.mapped()));
-    for (auto& [stem, file] : directory.second.files) {
-      observer_.on_file_dropped(directory, stem, file);
-      if (!hard_links_.empty()) erase(transcript_path(directory, stem));
+  if (!was_dropping) drop_some();
+}
+
+/// Files of directories that were left. A directory is forgotten with its last file.
+void Discovery::drop_some() {
+  for (std::size_t files = options_.files_per_turn; files > 0 && !left_.empty(); --files) {
+    auto& [path, last] = left_.front();
+    const auto at = directories_.find(path);
+    const bool is_known = at != directories_.end();
+    const bool is_left = is_known && at->second.is_left;
+    const std::string below = path + '/';
+    const auto other_name = ids_of_other_names_.lower_bound(below);
+    const auto file = is_left ? at->second.files.upper_bound(last) : Files::iterator();
+    if (is_known && !is_left) {  // entered again
+      left_.pop_front();
+    } else if (other_name != ids_of_other_names_.end() && other_name->first.starts_with(below)) {
+      forget_other_name(std::string(other_name->first));
+    } else if (is_left && file != at->second.files.end()) {
+      last = file->first;
+      observer_.on_file_dropped(*at, std::string(last), file->second);
+    } else {
+      if (is_left && at->second.files.empty()) directories_.erase(at);
+      left_.pop_front();
     }
   }
+  if (!left_.empty()) disk_.soon([this] { drop_some(); });
 }
 
 void Discovery::scan(DirectoryNode& directory) {
@@ -238,11 +261,16 @@ void Discovery::start_scans() {
       Scans scans;
       scans.reserve(batch.size());
       for (const ScanTask& task : batch) scans.emplace_back(task.list(lister), task.number);
+      for (auto& [listing, number] : scans)
+        std::sort(listing.entries.begin(), listing.entries.end(),
+                  [](const DirectoryEntry& a, const DirectoryEntry& b) { return a.name < b.name; });
       return scans;
     };
-    disk_.run(std::move(work), [this](const Scans& scans) {
+    disk_.run(std::move(work), [this](Scans scans) {
       --tasks_;
-      for (const auto& [listing, number] : scans) apply(listing, number);
+      const bool was_applying = !applications_.empty();
+      for (auto& [listing, number] : scans) applications_.push_back({std::move(listing), number});
+      if (!was_applying) apply_some();
       start_scans();
       check_scanned();
     });
@@ -250,63 +278,92 @@ void Discovery::start_scans() {
 }
 
 void Discovery::check_scanned() {
-  if (!is_starting_ || tasks_ > 0 || !scan_queue_.empty()) return;
+  if (!is_starting_ || tasks_ > 0 || !scan_queue_.empty() || !applications_.empty()) return;
   is_starting_ = false;
   observer_.on_scanned();
 }
 
-void Discovery::apply(const DirectoryListing& listing, std::uint64_t scan_number) {
-  const auto at = directories_.find(listing.path);
-  // Ignore a scan from before the directory was left and entered again.
-  if (at == directories_.end() || at->second.scan != scan_number) return;
-  DirectoryState& state = at->second;
-  state.scan = 0;
-  if (std::exchange(state.scan_again, false)) {
-    scan(*at);
-    if (listing.stat.error) return;  // it may be another directory now
+/// A part of the listings, so that other handlers have their turn between.
+void Discovery::apply_some() {
+  for (std::size_t files = options_.files_per_turn; files > 0 && !applications_.empty();) {
+    if (apply_part(applications_.front(), files)) applications_.pop_front();
   }
-  if (listing.stat.is_missing() || listing.stat.error == ELOOP) return leave(listing.path);
-  if (listing.stat.error) return on_unreadable(*at, listing.stat.error);
-  state.retry_delay = {};
-  problems_.clear(listing.path);
-  apply_removals(*at, listing);
-  int entry_error = 0;
-  for (const DirectoryEntry& entry : listing.entries) {
-    const auto current = directories_.find(listing.path);  // an entry may cause the directory to be left
-    if (current == directories_.end()) return;
-    apply_entry(*current, entry);
-    if (entry.stat.error) entry_error = entry.stat.error;
-  }
-  if (const auto current = directories_.find(listing.path); entry_error != 0 && current != directories_.end())
-    on_unreadable(*current, entry_error);
+  if (!applications_.empty()) return disk_.soon([this] { apply_some(); });
+  check_scanned();
 }
 
-/// Removals come first: a renamed file is removed before it is found under its new name.
-void Discovery::apply_removals(DirectoryNode& directory, const DirectoryListing& listing) {
-  std::vector<std::string_view> names;
-  names.reserve(listing.entries.size());
-  for (const DirectoryEntry& entry : listing.entries) names.push_back(entry.name);
-  std::sort(names.begin(), names.end());
-  const auto is_listed = [&](std::string_view name) {
-    return std::binary_search(names.begin(), names.end(), name);
+/// Applies up to `files` names, and counts them off. True: the listing is done.
+bool Discovery::apply_part(Application& application, std::size_t& files) {
+  const DirectoryListing& listing = application.listing;
+  // An entry may cause the directory to be left; a scan from before that is of no use.
+  const auto directory = [&]() -> DirectoryNode* {
+    const auto at = directories_.find(listing.path);
+    return at == directories_.end() || at->second.scan != application.scan ? nullptr : &*at;
   };
+  if (!directory()) return true;
+  if (!std::exchange(application.has_begun, true) && !begin(application)) return true;
+  // Removals come first: a renamed file is removed before it is found under its new name.
+  for (; application.checked < application.missing.size(); ++application.checked) {
+    if (files == 0) return false;
+    --files;
+    DirectoryNode* const at = directory();
+    if (!at) return true;
+    const auto file = at->second.files.find(application.missing[application.checked]);
+    if (file == at->second.files.end()) continue;
+    observer_.on_file_hint(*at, application.missing[application.checked], file->second, nullptr);
+  }
+  for (; application.applied < listing.entries.size(); ++application.applied) {
+    if (files == 0) return false;
+    --files;
+    DirectoryNode* const at = directory();
+    if (!at) return true;
+    const DirectoryEntry& entry = listing.entries[application.applied];
+    apply_entry(*at, entry);
+    if (entry.stat.error) application.error = entry.stat.error;
+  }
+  DirectoryNode* const at = directory();
+  if (!at) return true;
+  at->second.scan = 0;
+  if (application.error) on_unreadable(*at, application.error);
+  if (std::exchange(at->second.scan_again, false)) scan(*at);
+  return true;
+}
 
+/// False: there is nothing to apply.
+bool Discovery::begin(Application& application) {
+  const DirectoryListing& listing = application.listing;
+  const auto at = directories_.find(listing.path);
+  DirectoryState& state = at->second;
+  if (listing.stat.error) {
+    state.scan = 0;
+    if (std::exchange(state.scan_again, false))
+      scan(*at);  // it may be another directory now
+    else if (listing.stat.is_missing() || listing.stat.error == ELOOP)
+      leave(listing.path);
+    else
+      on_unreadable(*at, listing.stat.error);
+    return false;
+  }
+  state.retry_delay = {};
+  problems_.clear(listing.path);
+  const auto is_listed = [&](std::string_view name) {
+    const auto found = std::lower_bound(
+        listing.entries.begin(), listing.entries.end(), name,
+        [](const DirectoryEntry& entry, std::string_view wanted) { return entry.name < wanted; });
+    return found != listing.entries.end() && found->name == name;
+  };
+  for (const auto& [stem, file] : state.files)
+    if (!is_listed(stem + std::string(transcript_suffix))) application.missing.push_back(stem);
   std::vector<std::string> missing;  // directories
   const std::string below = listing.path + '/';
   for (auto each = directories_.lower_bound(below);
        each != directories_.end() && each->first.starts_with(below); ++each) {
     const std::string_view name = std::string_view(each->first).substr(below.size());
-    if (name.find('/') == name.npos && !is_listed(name)) missing.push_back(each->first);
+    if (name.find('/') == name.npos && !each->second.is_left && !is_listed(name))
+      missing.push_back(each->first);
   }
   for (const auto& path : missing) check_path(path);  // it may exist again since the listing
-
-  std::vector<std::string> stems;
-  auto& files = directory.second.files;
-  for (const auto& [stem, file] : files)
-    if (!is_listed(stem + std::string(transcript_suffix))) stems.push_back(stem);
-  for (const auto& stem : stems)
-    if (const auto file = files.find(stem); file != files.end())
-      observer_.on_file_hint(directory, stem, file->second, nullptr);
+  return true;
 }
 
 void Discovery::apply_entry(DirectoryNode& directory, const DirectoryEntry& entry) {
@@ -325,7 +382,7 @@ void Discovery::apply_entry(DirectoryNode& directory, const DirectoryEntry& entr
   if (entry.stat.is_directory() && kind != FileKind::transcript) {
     if (state.depth + 1u > depth_max || !program.may_contain_transcripts(state.depth, entry.name)) return;
     const auto child = directories_.find(path);
-    if (child == directories_.end() || child->second.device != entry.stat.device ||
+    if (child == directories_.end() || child->second.is_left || child->second.device != entry.stat.device ||
         child->second.inode != entry.stat.inode)
       enter(path, *state.root, state.transcript_directory, state.depth + 1, entry.stat);
     return;
@@ -333,7 +390,7 @@ void Discovery::apply_entry(DirectoryNode& directory, const DirectoryEntry& entr
   switch (kind) {
     case FileKind::transcript:
       if (const auto file = state.files.find(stem); file != state.files.end()) {
-        check_links(directory, stem, file->second, &entry.stat);
+        check_links(directory, *file, &entry.stat);
         return observer_.on_file_hint(directory, stem, file->second, &entry.stat);
       }
       return add_file(directory, entry.name, entry.stat);
@@ -357,7 +414,7 @@ void Discovery::on_unreadable(DirectoryNode& directory, int error) {
     const auto at = directories_.find(path);
     if (at == directories_.end()) return;
     at->second.retry_scheduled = false;
-    scan(*at);
+    if (!at->second.is_left) scan(*at);
   });
 }
 
@@ -379,14 +436,17 @@ void Discovery::check_subtree(const std::string& path) {
   const bool all = path == "/";
   for (auto at = all ? directories_.begin() : directories_.lower_bound(path);
        at != directories_.end() && (all || at->first.starts_with(path)); ++at)
-    if (at_or_below(at->first, path)) below.push_back(at->first);
+    if (!at->second.is_left && at_or_below(at->first, path)) below.push_back(at->first);
   for (const auto& each : below)
     if (const auto at = directories_.find(each); at != directories_.end()) scan(*at);
 }
 
 void Discovery::check_path(const std::string& path) {
   const auto parent = directories_.find(parent_of(path));
-  if (parent != directories_.end()) return check_entry(*parent, path, std::string(last_of(path)));
+  if (parent != directories_.end()) {
+    if (!parent->second.is_left) check_entry(*parent, path, std::string(last_of(path)));
+    return;
+  }
   for (const Root& root : options_.roots) {
     if (at_or_below(root.path, path)) watch_root(root);
     for (std::size_t index = 0; index < root.program->transcript_directories().size(); ++index)
@@ -401,11 +461,14 @@ void Discovery::check_entry(DirectoryNode& directory, const std::string& path, c
     case FileKind::transcript: {
       const std::string stem(program.stem_of(name));
       if (const auto file = state.files.find(stem); file != state.files.end()) {
-        check_links(directory, stem, file->second, nullptr);
+        check_links(directory, *file, nullptr);
         return observer_.on_file_hint(directory, stem, file->second, nullptr);
       }
       const FileStat stat = stat_file(path);
-      if (stat.is_missing()) return problems_.clear(path);
+      if (stat.is_missing()) {
+        forget_other_name(path);
+        return problems_.clear(path);
+      }
       return stat.error ? on_unreadable(directory, stat.error) : add_file(directory, name, stat);
     }
     case FileKind::subagent_meta:
@@ -431,6 +494,17 @@ void Discovery::check_subdirectory(DirectoryNode& parent, const std::string& pat
   enter(path, *above.root, above.transcript_directory, above.depth + 1, stat);
 }
 
+std::size_t Discovery::files() const {
+  std::size_t all = 0;
+  for (const auto& [root, files] : files_) all += files;
+  return all;
+}
+
+std::size_t Discovery::files_of(const Root& root) const {
+  const auto found = files_.find(&root);
+  return found == files_.end() ? 0 : found->second;
+}
+
 Discovery::File* Discovery::find(std::string_view directory, std::string_view stem) {
   const auto at = directories_.find(directory);
   if (at == directories_.end()) return nullptr;
@@ -444,85 +518,92 @@ void Discovery::add_file(DirectoryNode& directory, const std::string& name, cons
   if (!stat.is_regular()) return problems_.set_irregular(path);
   problems_.clear(path);
   if (stat.links > 1 && is_linked_elsewhere(path, stat)) return;
-  if (files_ >= files_max)
+  if (files() >= files_max)
     return problems_.set(directory.second.root->path, "too many transcripts",
                          "remove old ones: some are not followed");
   const std::string stem(stem_of(path));
-  File& file = directory.second.files[stem];
-  ++files_;
+  const auto at = directory.second.files.try_emplace(stem).first;
+  ++files_[directory.second.root];
+  File& file = at->second;
   file.inode = stat.inode;
   file.size = stat.size;
   file.modified_ms = stat.modified_ms();
+  remember(directory, *at);
   observer_.on_file_found(directory, stem, file, stat);
 }
 
 /// A file is one stream, whatever its number of names: of hard links the one that was found first.
 bool Discovery::is_linked_elsewhere(const std::string& path, const FileStat& stat) {
   const FileId id{stat.device, stat.inode};
-  auto at = hard_links_.find(id);
-  if (at == hard_links_.end()) {
-    // The other name may have been found while it was the only one. Not at start: each name has its links
-    // then.
-    const auto other = is_starting_ ? std::nullopt : find_path(id);
-    at = hard_links_.emplace(id, HardLinks{other.value_or(path), {}}).first;
+  if (!files_by_id_) {
+    files_by_id_.emplace();
+    for (DirectoryNode& directory : directories_)
+      for (auto& file : directory.second.files) remember(directory, file);
   }
-  HardLinks& links = at->second;
-  if (links.stream == path) return false;
-  const FileStat stream = stat_file(links.stream);
-  if (stream.is_missing() || (!stream.error && FileId{stream.device, stream.inode} != id)) {
-    links.stream = path;
-    return false;
-  }
-  links.others.insert(path);
-  // The file may have been written by this name.
-  const auto directory = directories_.find(parent_of(links.stream));
-  if (directory == directories_.end()) return true;
-  auto& files = directory->second.files;
-  if (const auto file = files.find(stem_of(links.stream)); file != files.end())
-    observer_.on_file_hint(*directory, file->first, file->second, &stat);
+  const auto known = files_by_id_->find(id);
+  if (known == files_by_id_->end()) return false;
+  auto& [directory, file] = known->second;
+  const FileStat stream = stat_file(transcript_path(*directory, file->first));
+  if (stream.is_missing() || (!stream.error && FileId{stream.device, stream.inode} != id)) return false;
+  other_names_[id].insert(path);
+  ids_of_other_names_[path] = id;
+  observer_.on_file_hint(*directory, file->first, file->second,
+                         &stat);  // it may have been written by this name
   return true;
 }
 
-std::optional<std::string> Discovery::find_path(const FileId& id) const {
-  for (const DirectoryNode& directory : directories_) {
-    if (directory.second.device != id.first) continue;
-    for (const auto& [stem, file] : directory.second.files)
-      if (file.inode == id.second) return transcript_path(directory, stem);
+void Discovery::remember(DirectoryNode& directory, Files::value_type& file) {
+  const FileId id{directory.second.device, file.second.inode};
+  if (files_by_id_) files_by_id_->insert_or_assign(id, KnownFile{&directory, &file});
+}
+
+/// Of its other names one becomes its stream.
+void Discovery::forget(const DirectoryNode& directory, const Files::value_type& file) {
+  if (!files_by_id_) return;
+  const FileId id{directory.second.device, file.second.inode};
+  const auto known = files_by_id_->find(id);
+  if (known == files_by_id_->end() || known->second.file != &file) return;
+  files_by_id_->erase(known);
+  const auto others = other_names_.extract(id);
+  if (!others) return;
+  for (const std::string& path : others.mapped()) {
+    ids_of_other_names_.erase(path);
+    disk_.soon([this, path] { check_path(path); });
   }
-  return std::nullopt;
+}
+
+void Discovery::forget_other_name(const std::string& path) {
+  const auto id = ids_of_other_names_.extract(path);
+  if (!id) return;
+  const auto others = other_names_.find(id.mapped());
+  others->second.erase(path);
+  if (others->second.empty()) other_names_.erase(others);
 }
 
 void Discovery::erase(const std::string& path) {
-  if (const auto at = directories_.find(parent_of(path)); at != directories_.end())
-    if (const auto file = at->second.files.find(stem_of(path)); file != at->second.files.end()) {
-      at->second.files.erase(file);
-      --files_;
-    }
-  for (auto each = hard_links_.begin(); each != hard_links_.end(); ++each) {
-    if (each->second.others.erase(path) > 0) return;
-    if (each->second.stream == path) return release(each);
-  }
+  const auto at = directories_.find(parent_of(path));
+  if (at == directories_.end()) return;
+  const auto file = at->second.files.find(stem_of(path));
+  if (file == at->second.files.end()) return;
+  forget(*at, *file);
+  at->second.files.erase(file);
+  --files_[at->second.root];
+  if (at->second.is_left && at->second.files.empty()) directories_.erase(at);
+}
+
+void Discovery::set_inode(DirectoryNode& directory, const std::string& stem, std::uint64_t inode) {
+  const auto file = directory.second.files.find(stem);
+  if (file == directory.second.files.end() || file->second.inode == inode) return;
+  forget(directory, *file);
+  file->second.inode = inode;
+  remember(directory, *file);
 }
 
 /// The file may have been replaced: then another of its names becomes a stream.
-void Discovery::check_links(const DirectoryNode& directory, std::string_view stem, File& file,
-                            const FileStat* listed) {
-  if (hard_links_.empty()) return;
-  const auto links = hard_links_.find({directory.second.device, file.inode});
-  if (links == hard_links_.end()) return;
-  const std::string path = transcript_path(directory, stem);
-  if (links->second.stream != path) return;
-  const FileStat stat = listed ? *listed : stat_file(path);
-  if (stat.error || stat.inode == file.inode) return;  // a removed one is erased
-  file.inode = stat.inode;
-  release(links);
-}
-
-/// The first name is no longer that of the file: one of the others becomes its stream.
-void Discovery::release(std::map<FileId, HardLinks>::iterator links) {
-  const auto others = std::move(links->second.others);
-  hard_links_.erase(links);
-  for (const auto& other : others) disk_.soon([this, other] { check_path(other); });
+void Discovery::check_links(DirectoryNode& directory, Files::value_type& file, const FileStat* listed) {
+  if (!other_names_.contains({directory.second.device, file.second.inode})) return;
+  const FileStat stat = listed ? *listed : stat_file(transcript_path(directory, file.first));
+  if (!stat.error) set_inode(directory, file.first, stat.inode);  // a removed one is erased
 }
 
 }  // namespace earshot::tail

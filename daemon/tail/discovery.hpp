@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,20 +34,22 @@ class Discovery {
 
   /// A known transcript. Small while it is cold: there may be a hundred thousand of them.
   struct File {
-    std::uint64_t inode = 0;
-    std::uint64_t size = 0;  // while cold: at its last examination
+    std::uint64_t inode = 0;  // when it was found
+    std::uint64_t size = 0;   // while cold: at its last examination
     std::int64_t modified_ms = 0;
     std::shared_ptr<FollowedFile> followed;  // null: cold
   };
+  using Files = std::map<std::string, File, std::less<>>;
   struct DirectoryState {
     const Root* root = nullptr;
     std::uint8_t transcript_directory = 0;  // index into the program's transcript_directories()
     std::uint16_t depth = 0;                // 0: the transcript directory itself
     std::uint64_t scan = 0;                 // number of the scan in progress; 0: none
     bool scan_queued = false, scan_again = false, retry_scheduled = false;
+    bool is_left = false;  // it was removed: its files are dropped, a part in each turn
     std::uint64_t device = 0, inode = 0;
     std::chrono::milliseconds retry_delay{0};
-    std::map<std::string, File, std::less<>> files;         // by stem
+    Files files;                                            // by stem
     std::set<std::string, std::less<>> compaction_markers;  // names
   };
   using Directories = std::map<std::string, DirectoryState, std::less<>>;  // by path
@@ -60,7 +63,7 @@ class Discovery {
     /// `listed`: its attributes in a listing that was just made; null: unknown.
     virtual void on_file_hint(DirectoryNode& directory, const std::string& stem, File& file,
                               const FileStat* listed) = 0;
-    /// Its directory was removed.
+    /// Its directory was removed: erase the file, at once or when the rest of it was delivered.
     virtual void on_file_dropped(DirectoryNode& directory, const std::string& stem, File& file) = 0;
     virtual void on_meta_hint(DirectoryNode& directory, std::string_view stem) = 0;
     virtual void on_compaction_hint(DirectoryNode& directory, const std::string& name, bool is_new) = 0;
@@ -79,7 +82,10 @@ class Discovery {
   File* find(std::string_view directory, std::string_view stem);
   /// Forgets a transcript that was removed.
   void erase(const std::string& path);
-  std::size_t files() const { return files_; }
+  /// The transcript is another file now.
+  void set_inode(DirectoryNode& directory, const std::string& stem, std::uint64_t inode);
+  std::size_t files() const;
+  std::size_t files_of(const Root& root) const;
   bool is_starting() const { return is_starting_; }
 
   /// Path below the transcript directory: empty, or with a leading slash.
@@ -93,9 +99,21 @@ class Discovery {
 
  private:
   using FileId = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
-  struct HardLinks {
-    std::string stream;            // the path that is the stream
-    std::set<std::string> others;  // no streams
+  struct KnownFile {
+    DirectoryNode* directory;
+    Files::value_type* file;
+  };
+  struct HashOfId {
+    std::size_t operator()(const FileId& id) const { return id.first * 0x9e3779b97f4a7c15u ^ id.second; }
+  };
+  /// A listing of which a part was applied.
+  struct Application {
+    DirectoryListing listing;  // sorted by name
+    std::uint64_t scan = 0;
+    bool has_begun = false;
+    std::vector<std::string> missing;      // stems of known files that are not listed
+    std::size_t checked = 0, applied = 0;  // of `missing`; of the entries
+    int error = 0;                         // of errno, of an entry
   };
   struct ScanTask;
   using Scans = std::vector<std::pair<DirectoryListing, std::uint64_t>>;
@@ -108,11 +126,13 @@ class Discovery {
              const FileStat& stat);
   bool is_entered_elsewhere(const std::string& path, const FileId& id);
   void leave(const std::string& path);
+  void drop_some();
   void scan(DirectoryNode& directory);
   void start_scans();
   std::vector<ScanTask> next_scan_tasks();
-  void apply(const DirectoryListing& listing, std::uint64_t scan_number);
-  void apply_removals(DirectoryNode& directory, const DirectoryListing& listing);
+  void apply_some();
+  bool apply_part(Application& application, std::size_t& files);
+  bool begin(Application& application);
   void apply_entry(DirectoryNode& directory, const DirectoryEntry& entry);
   void on_unreadable(DirectoryNode& directory, int error);
   void check_path(const std::string& path);
@@ -121,9 +141,10 @@ class Discovery {
   void check_subdirectory(DirectoryNode& parent, const std::string& path, std::string_view name);
   void add_file(DirectoryNode& directory, const std::string& name, const FileStat& stat);
   bool is_linked_elsewhere(const std::string& path, const FileStat& stat);
-  std::optional<std::string> find_path(const FileId& id) const;
-  void check_links(const DirectoryNode& directory, std::string_view stem, File& file, const FileStat* listed);
-  void release(std::map<FileId, HardLinks>::iterator links);
+  void check_links(DirectoryNode& directory, Files::value_type& file, const FileStat* listed);
+  void remember(DirectoryNode& directory, Files::value_type& file);
+  void forget(const DirectoryNode& directory, const Files::value_type& file);
+  void forget_other_name(const std::string& path);
   void check_scanned();
 
   IoThread& disk_;
@@ -135,13 +156,19 @@ class Discovery {
   watch::DirectoryLister lister_;
 
   Directories directories_;
-  std::map<FileId, std::string> entered_;   // directories: detects loops of links
-  std::map<FileId, HardLinks> hard_links_;  // files with more than one link
-  std::set<const Root*> root_retries_;      // scheduled
+  std::map<FileId, std::string> entered_;  // directories: detects loops of links
+  using FilesById = std::unordered_map<FileId, KnownFile, HashOfId>;
+  std::optional<FilesById> files_by_id_;  // all of them; made when the first file with several names is found
+  std::map<FileId, std::set<std::string>> other_names_;            // hard links of these files: no streams
+  std::map<std::string, FileId, std::less<>> ids_of_other_names_;  // the same, by path
+  std::set<const Root*> root_retries_;                             // scheduled
   std::deque<std::string> scan_queue_;
+  std::deque<Application> applications_;
+  std::deque<std::pair<std::string, std::string>>
+      left_;  // directories; the stem of the last file that was dropped
   std::size_t tasks_ = 0;
   std::uint64_t scans_ = 0;
-  std::size_t files_ = 0;
+  std::map<const Root*, std::size_t> files_;  // their number
   bool is_starting_ = true;
 };
 

@@ -149,6 +149,7 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   bool is_removed() const { return state == State::removed; }
 
   bool is_added = false;         // the observer received on_added()
+  bool is_left = false;          // its directory was removed: nothing at this path is the file
   bool check_pending = false;    // a check is queued, or due when the file is no longer busy
   bool retry_scheduled = false;  // a check is due at a later time
   bool verify_requested = false;

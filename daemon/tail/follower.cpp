@@ -197,9 +197,13 @@ void Follower::examine(FollowedFile& file, bool was_read) {
   const std::int64_t looked_ns = wall_now().count();
   const bool was_in_tick = file.looked_in_tick;
   const FileStat now = stat_file(file.path());
-  if (now.is_missing()) return on_unlinked(file);
+  if (file.is_left || now.is_missing()) return on_unlinked(file);
   if (now.error) return retry_after_error(file, now.error);
-  if (!now.is_regular()) return remove_irregular(file);
+  if (!now.is_regular()) {
+    on_unlinked(file);
+    if (file.is_removed()) problems_.set_irregular(file.path());
+    return;
+  }
   file.state = State::idle;
   file.looked_in_tick = was_read || std::abs(looked_ns - now.changed_ns) < change_tick_ns;
   const bool is_other_file = !now.is_same_file(file.stat);
@@ -391,42 +395,28 @@ void Follower::reset(FollowedFile& file, const FileStat& now, std::string_view r
   end_batch_soon();
 }
 
+/// What an open descriptor still provides is read in parts, like any file.
 void Follower::on_unlinked(FollowedFile& file) {
   if (!file.fd) return remove(file);
   const FileStat last = stat_file(file.fd->get());
   const auto now = Clock::now();
-  const std::uint64_t before = file.bytes_read();
-  if (!last.error && last.size > before && !drain(file, last.size)) return check_soon(file);
-  if (last.error || last.links > 0) return remove(file);  // renamed: it is another stream there
-  if (std::exchange(file.state, State::draining) != State::draining || file.bytes_read() > before)
+  const bool has_more = !last.error && last.size > file.bytes_read();
+  if (std::exchange(file.state, State::draining) != State::draining || has_more)
     file.drain_until = now + options_.linger;
-  if (now >= file.drain_until) return remove(file);
+  if (has_more) {
+    read(file, last);
+    if (!file.disk_queued) check_soon(file);
+    return;
+  }
+  if (last.error || last.links > 0 || now >= file.drain_until)
+    return remove(file);  // renamed: another stream there
   timers_.after(std::max(options_.linger / 10, std::chrono::milliseconds(1)),
                 [this, holder = file.shared_from_this()] { check_soon(*holder); });
 }
 
-/// Reads a part of what an unlinked file still contains. True if there is no more.
-bool Follower::drain(FollowedFile& file, std::uint64_t size) {
-  const std::size_t overlap = file.overlap_bytes();
-  const long got = read_at(file.fd->get(), buffer_.get(), next_read_bytes(file, size, batch_bytes),
-                           file.bytes_read() - overlap);
-  if (got <= static_cast<long>(overlap)) return true;
-  if (!feed(file, buffer_.get(), overlap, static_cast<std::size_t>(got))) return true;
-  return file.bytes_read() >= size;
-}
-
-void Follower::drain_and_remove(FollowedFile& file) {
-  if (file.is_removed()) return;
-  if (file.fd && !file.is_busy())
-    for (FileStat last = stat_file(file.fd->get()); !last.error && last.size > file.bytes_read();)
-      if (drain(file, last.size)) break;
-  remove(file);
-}
-
-void Follower::remove_irregular(FollowedFile& file) {
-  const std::string path = file.path();
-  drain_and_remove(file);
-  problems_.set_irregular(path);
+void Follower::leave(FollowedFile& file) {
+  file.is_left = true;
+  check_soon(file);
 }
 
 void Follower::retry_after_error(FollowedFile& file, int error) {
@@ -490,16 +480,27 @@ int Follower::open(FollowedFile& file) {
 }
 
 bool Follower::close_least_recent() {
-  const auto oldest = std::min_element(open_.begin(), open_.end(), [](const auto& a, const auto& b) {
-    return std::pair(a->is_busy(), a->used) < std::pair(b->is_busy(), b->used);
+  const auto is_needed = [](const FollowedFile& file) {
+    return file.is_busy() || file.state == State::draining;
+  };
+  const auto oldest = std::min_element(open_.begin(), open_.end(), [&](const auto& a, const auto& b) {
+    return std::pair(is_needed(*a), a->used) < std::pair(is_needed(*b), b->used);
   });
-  if (oldest == open_.end() || (*oldest)->is_busy()) return false;
+  if (oldest == open_.end() || is_needed(**oldest)) return false;
   close(**oldest);
   return true;
 }
 
 void Follower::close(FollowedFile& file) {
   if (!file.fd) return;
+  // The last descriptor of a removed file frees what it contains: not on this thread.
+  if (stat_file(file.fd->get()).links == 0) {
+    auto work = [fd = std::move(file.fd)]() mutable {
+      fd.reset();
+      return true;
+    };
+    disk_.run(std::move(work), [](bool) {});
+  }
   file.fd.reset();
   std::erase_if(open_, [&](const auto& each) { return each.get() == &file; });
 }

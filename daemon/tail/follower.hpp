@@ -24,7 +24,7 @@ class Follower {
  public:
   static constexpr std::size_t open_files_max = 256;  // the least recently used one is closed for another
   static constexpr int short_reads_max = 3;           // then the file is checked again later
-  static constexpr std::size_t checks_max = 256;      // per batch; the rest waits for the next one
+  static constexpr std::size_t checks_max = 64;       // per batch; the rest waits for the next one
   /// Read per batch from all files together, so that a busy file does not delay the others.
   static constexpr std::size_t batch_bytes = 64 << 10;
   /// The same while other files grow beside one that grows by more than a batch.
@@ -59,7 +59,7 @@ class Follower {
   /// Stops following the file without removing the stream. False: it is in use.
   bool release(FollowedFile& file);
   /// Its directory was removed: delivers what an open descriptor still provides, then removes the stream.
-  void drain_and_remove(FollowedFile& file);
+  void leave(FollowedFile& file);
   /// Reads the first `bytes` bytes without delivering events; `then(true)` if they were read. The stream is
   /// not added yet.
   void fold(FollowedFile& file, std::uint64_t bytes, std::function<void(bool)> then);
@@ -94,8 +94,6 @@ class Follower {
                    const PrefixCheck::Result& result);
   void reset(FollowedFile& file, const FileStat& now, std::string_view reason);
   void on_unlinked(FollowedFile& file);
-  bool drain(FollowedFile& file, std::uint64_t size);
-  void remove_irregular(FollowedFile& file);
   void retry_after_error(FollowedFile& file, int error);
   void mark_current(FollowedFile& file);
   static bool is_missing(int error) { return error == ENOENT || error == ENOTDIR; }

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_set>
 #include <utility>
 
 #include "agents/stream_name.hpp"
@@ -27,7 +28,6 @@ StreamIdentity identify(const Node& directory, std::string_view stem) {
 
 /// Records the attributes of a cold file. Returns the size that was known before.
 std::uint64_t update_cold(Discovery::File& file, const FileStat& stat) {
-  file.inode = stat.inode;
   file.modified_ms = stat.modified_ms();
   return std::exchange(file.size, stat.size);
 }
@@ -94,6 +94,15 @@ class Tail::Impl final : private Discovery::Observer {
   void for_each(const std::function<void(const Stream&)>& visit) {
     Place place;
     for_some(place, SIZE_MAX, visit);
+  }
+
+  void for_each_live(const std::function<void(const Stream&)>& visit) const {
+    for (const FollowedFile* file : live_) visit(*file);
+  }
+
+  std::size_t known_files(std::string_view root) const {
+    const Root* found = find_root(root);
+    return found ? discovery_.files_of(*found) : 0;
   }
 
   bool for_some(Place& place, std::size_t count, const std::function<void(const Stream&)>& visit) {
@@ -164,7 +173,7 @@ class Tail::Impl final : private Discovery::Observer {
     located.file->size = file->bytes_read();  // later bytes are still to be delivered
     located.file->followed = nullptr;
     on_cold(*located.directory, located.stem);
-    --streams_;
+    live_.erase(file.get());
   }
 
   void request_verify(const Stream& stream) {
@@ -208,13 +217,11 @@ class Tail::Impl final : private Discovery::Observer {
     now.requested_verifications = follower_.requested_verifications();
     now.directories = discovery_.directories().size();
     now.known_files = discovery_.files();
-    now.streams = streams_;
-    for (const auto& [path, directory] : discovery_.directories())
-      for (const auto& [stem, file] : directory.files)
-        if (const Transcript* transcript = file.followed ? file.followed->transcript() : nullptr) {
-          now.pending_bytes += transcript->pending_bytes();
-          now.dropped += transcript->counts().dropped;
-        }
+    now.streams = live_.size();
+    for (const FollowedFile* file : live_) {
+      now.pending_bytes += file->transcript()->pending_bytes();
+      now.dropped += file->transcript()->counts().dropped;
+    }
     return now;
   }
 
@@ -328,17 +335,17 @@ class Tail::Impl final : private Discovery::Observer {
 
   void add(FollowedFile& file) {
     const auto published = published_.extract(file.path());
-    ++streams_;
+    live_.insert(&file);
     follower_.add(file);
     if (published) follower_.verify_published(file, published.mapped());
   }
 
   void on_removed(FollowedFile& file) {
     published_.erase(file.path());
-    if (file.is_added) --streams_;
+    live_.erase(&file);
     const auto [directory, stem] = split_path(file.path());
     const Discovery::File* known = discovery_.find(directory, stem);
-    if (!known || known->followed.get() == &file) discovery_.erase(file.path());
+    if (known && known->followed.get() == &file) discovery_.erase(file.path());
   }
 
   /// Folds the first `bytes` bytes, which were known; the rest follows as events. Behind the published cursor
@@ -398,9 +405,12 @@ class Tail::Impl final : private Discovery::Observer {
     const std::string path = file.path();
     const auto [directory, stem] = split_path(path);
     if (Discovery::File* known = discovery_.find(directory, stem)) {
+      Node& node = *discovery_.directories().find(directory);
       known->followed = nullptr;
-      on_cold(*discovery_.directories().find(directory), stem);
+      on_cold(node, stem);
       known->size = std::min(known->size, file.fold_bytes);  // later bytes are still to be delivered
+      file.state = FollowedFile::State::removed;
+      if (node.second.is_left) return on_file_dropped(node, stem, *known);
     }
     file.state = FollowedFile::State::removed;
     retries_[path].must_fold = true;
@@ -442,7 +452,9 @@ class Tail::Impl final : private Discovery::Observer {
 
   void on_file_hint(Node& directory, const std::string& stem, Discovery::File& file,
                     const FileStat* listed) override {
+    if (listed) discovery_.set_inode(directory, stem, listed->inode);
     if (!file.followed) return check_cold(directory, stem, file, listed);
+    file.followed->is_left = false;  // its directory is there
     const FileStat& last = file.followed->stat;
     const bool is_unchanged = listed && file.followed->is_added && listed->is_same_file(last) &&
                               listed->size == file.followed->bytes_read() &&
@@ -477,8 +489,11 @@ class Tail::Impl final : private Discovery::Observer {
   }
 
   void on_file_dropped(Node& directory, const std::string& stem, Discovery::File& file) override {
-    if (file.followed) return follower_.drain_and_remove(*std::shared_ptr(file.followed));
+    if (file.followed) return follower_.leave(*file.followed);
+    const std::string path = Discovery::transcript_path(directory, stem);
+    retries_.erase(path);
     report_cold_removed(directory, stem, file);
+    discovery_.erase(path);
   }
 
   void report_cold_removed(const Node& directory, const std::string& stem, const Discovery::File& file) {
@@ -564,7 +579,8 @@ class Tail::Impl final : private Discovery::Observer {
   watch::Watcher* watcher_ = nullptr;  // of mux_
   std::function<void()> on_ready_;
   std::int64_t recent_since_ms_ = 0;
-  std::size_t streams_ = 0, pending_metas_ = 0;
+  std::unordered_set<const FollowedFile*> live_;  // added and not removed
+  std::size_t pending_metas_ = 0;
   std::unique_ptr<ColdStream> found_;        // the last result of find()
   std::optional<ColdIndex> cold_index_;      // made by the first cold_streams_of()
   std::map<std::string, Cursor> published_;  // of cold files, by path
@@ -584,6 +600,10 @@ Tail::~Tail() { impl_->stop(); }
 void Tail::start(std::function<void()> on_ready) { impl_->start(std::move(on_ready)); }
 void Tail::stop() { impl_->stop(); }
 void Tail::for_each(const std::function<void(const Stream&)>& visit) const { impl_->for_each(visit); }
+void Tail::for_each_live(const std::function<void(const Stream&)>& visit) const {
+  impl_->for_each_live(visit);
+}
+std::size_t Tail::known_files(std::string_view root) const { return impl_->known_files(root); }
 bool Tail::for_some(Place& place, std::size_t count, const std::function<void(const Stream&)>& visit) const {
   return impl_->for_some(place, count, visit);
 }

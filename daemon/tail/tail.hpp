@@ -31,6 +31,8 @@ struct Options {
   std::chrono::milliseconds quiet{60'000};  // an unused descriptor is closed after this time
   /// A larger file that was changed at the moment of a check is compared at the next change or resume only.
   std::uint64_t compare_bytes_max = 64 << 20;
+  /// Of listings, and of removed directories, that are handled in one turn of the loop.
+  std::size_t files_per_turn = 64;
   const TextFilter* filter = nullptr;  // for every transcript; thread-safe; outlives the tail
   /// Threads that read history; joined before `filter` is destroyed. None: the disk thread reads it.
   boost::asio::any_io_executor fold_executor = {};
@@ -64,8 +66,12 @@ class Tail final : public Archive {
 
   /// Visits all known streams; those of cold ones are valid during the call.
   void for_each(const std::function<void(const Stream&)>& visit) const;
-  /// The same for at most `count` of them, behind `place`, which becomes that of the last one. False: there
-  /// are no more. Streams may come and go between the calls.
+  /// Visits those that are not cold, in any order.
+  void for_each_live(const std::function<void(const Stream&)>& visit) const;
+  /// The number of streams of a root, cold ones included.
+  std::size_t known_files(std::string_view root) const;
+  /// As for_each(), for at most `count` of them, behind `place`, which becomes that of the last one. False:
+  /// there are no more. Streams may come and go between the calls.
   struct Place {
     std::string directory, stem;
   };

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <deque>
 #include <unordered_set>
 #include <utility>
 
@@ -42,12 +43,12 @@ std::string instance_problem(int error) {
 
 }  // namespace
 
-/// The hints of one wake-up: each path once, in the order of first notification.
-struct Inotify::Batch {
+/// Hints that were not sent yet: each path once, in the order of first notification.
+struct Inotify::Pending {
   static constexpr std::size_t linear_max = 8;  // compared one by one: most wake-ups concern one file
   bool overflow = false;
-  std::vector<ChangeHint> hints;
-  std::unordered_set<std::string> paths;  // used above linear_max
+  std::deque<ChangeHint> hints;
+  std::unordered_set<std::string> paths;  // of the hints, above linear_max
 
   void add(ChangeHint::Where where, std::string path) {
     if (hints.size() < linear_max) {
@@ -60,10 +61,22 @@ struct Inotify::Batch {
     }
     hints.push_back({where, std::move(path)});
   }
+  ChangeHint take() {
+    ChangeHint hint = std::move(hints.front());
+    hints.pop_front();
+    if (hints.size() < linear_max)
+      paths.clear();
+    else
+      paths.erase(hint.path);
+    return hint;
+  }
 };
 
 Inotify::Inotify(boost::asio::io_context& io, ChangeCallback on_change)
-    : descriptor_(io), on_change_(std::move(on_change)), alive_(std::make_shared<char>()) {
+    : descriptor_(io),
+      on_change_(std::move(on_change)),
+      pending_(std::make_unique<Pending>()),
+      alive_(std::make_shared<char>()) {
   const int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
   if (fd < 0) {
     error_ = instance_problem(errno);
@@ -92,46 +105,54 @@ void Inotify::wait() {
 }
 
 void Inotify::poll() {
-  alignas(inotify_event) static thread_local std::array<char, buffer_bytes> buffer;
   polled_ = Clock::now();
-  Batch batch;
-  for (int reads = 0; reads < reads_max; ++reads) {
+  read();
+  const std::weak_ptr<char> weak(alive_);
+  if (std::exchange(pending_->overflow, false)) on_change_({ChangeHint::Where::everything, {}});
+  for (std::size_t sent = 1; !weak.expired() && !pending_->hints.empty() && sent <= hints_per_poll; ++sent) {
+    ChangeHint hint = pending_->take();
+    hint.last = pending_->hints.empty() || sent == hints_per_poll;
+    on_change_(hint);
+  }
+  if (weak.expired() || pending_->hints.empty() || std::exchange(is_posted_, true)) return;
+  boost::asio::post(descriptor_.get_executor(), [this, weak] {
+    if (weak.expired()) return;
+    is_posted_ = false;
+    poll();
+  });
+}
+
+/// The kernel's queue is emptied before the hints are sent: it has a limit.
+void Inotify::read() {
+  alignas(inotify_event) static thread_local std::array<char, buffer_bytes> buffer;
+  while (pending_->hints.size() < pending_max) {
     const ssize_t size = ::read(descriptor_.native_handle(), buffer.data(), buffer.size());
-    if (size <= 0) {
-      if (size < 0 && errno == EINTR) continue;
-      break;
-    }
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return;
     for (ssize_t at = 0; at < size;) {
       const auto& event = *reinterpret_cast<const inotify_event*>(buffer.data() + at);
-      add_event(event, buffer.data() + at + sizeof(inotify_event), batch);
+      add_event(event, buffer.data() + at + sizeof(inotify_event));
       at += static_cast<ssize_t>(sizeof(inotify_event) + event.len);
     }
     // If another event would have fitted, the queue is empty; later events cause another wake-up.
-    if (static_cast<std::size_t>(size) + sizeof(inotify_event) + NAME_MAX + 1 <= buffer.size()) break;
-  }
-  const std::weak_ptr<char> weak(alive_);
-  if (batch.overflow) on_change_({ChangeHint::Where::everything, {}});
-  if (!batch.hints.empty()) batch.hints.back().last = true;
-  for (const ChangeHint& hint : batch.hints) {
-    if (weak.expired()) return;
-    on_change_(hint);
+    if (static_cast<std::size_t>(size) + sizeof(inotify_event) + NAME_MAX + 1 <= buffer.size()) return;
   }
 }
 
-void Inotify::add_event(const inotify_event& event, const char* name, Batch& batch) {
+void Inotify::add_event(const inotify_event& event, const char* name) {
   if (event.mask & IN_Q_OVERFLOW) {
-    batch.overflow = true;
+    pending_->overflow = true;
     return;
   }
   const auto found = directories_.find(event.wd);
   if (found == directories_.end()) return;  // of a removed watch: its paths were checked then
   for (const auto& at : found->second) {
     if (event.len > 0)
-      batch.add(ChangeHint::Where::path, at->first + '/' + name);
+      pending_->add(ChangeHint::Where::path, at->first + '/' + name);
     else if (event.mask & self_events)
-      batch.add(ChangeHint::Where::directory, at->first);
+      pending_->add(ChangeHint::Where::directory, at->first);
     else
-      batch.add(ChangeHint::Where::path, at->first);
+      pending_->add(ChangeHint::Where::path, at->first);
   }
   if (event.mask & IN_IGNORED) {  // the kernel removed the watch with the directory
     const auto paths = std::move(found->second);
@@ -210,6 +231,8 @@ std::string Inotify::problem() const {
 #else
 
 namespace earshot::watch {
+
+struct Inotify::Pending {};
 
 Inotify::Inotify(boost::asio::io_context& io, ChangeCallback)
     : descriptor_(io), error_("notifications are not available on this system; files are polled") {}

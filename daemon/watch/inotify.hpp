@@ -20,21 +20,25 @@ namespace earshot::watch {
 class Inotify final : public Watcher {
  public:
   static constexpr std::size_t buffer_bytes = 64 << 10;
-  /// Per wake-up; the rest waits for the next one so that other handlers can run.
-  static constexpr int reads_max = 64;
+  /// Sent by one poll(); the rest waits for the next one so that other handlers can run.
+  static constexpr std::size_t hints_per_poll = 16;
+  static constexpr std::size_t pending_max = 16'384;  // then notifications wait in the kernel's queue
 
   /// Does not throw for system limits: without an instance works() is false and problem() names the limit to
   /// raise.
   Inotify(boost::asio::io_context& io, ChangeCallback on_change);
   ~Inotify() override;
 
-  /// Reads what has happened and sends the hints, without waiting. Not from a callback.
-  void poll();
-  /// When poll() began to read last.
-  Clock::time_point polled() const { return polled_; }
   /// Watches directories that were refused, as far as the limit allows now, and sends a hint for each from
   /// the loop. Costs one system call if nothing has changed.
   void retry_refused();
+
+  /// Reads what has happened and sends the hints, without waiting. Not from a callback.
+  void poll();
+  /// Another poll() follows: hints are left.
+  bool is_posted() const { return is_posted_; }
+  /// When poll() began to read last.
+  Clock::time_point polled() const { return polled_; }
 
   bool works() const { return works_; }
   /// True if some directories are not watched; problem() names the reason.
@@ -46,14 +50,17 @@ class Inotify final : public Watcher {
 
  private:
   using Watches = std::map<std::string, int, std::less<>>;  // directory → watch descriptor
-  struct Batch;
+  struct Pending;
 
   void wait();
-  void add_event(const inotify_event& event, const char* name, Batch& batch);
+  void read();
+  void add_event(const inotify_event& event, const char* name);
   void remove(Watches::iterator at);
 
   boost::asio::posix::stream_descriptor descriptor_;
   ChangeCallback on_change_;
+  std::unique_ptr<Pending> pending_;
+  bool is_posted_ = false;
   Clock::time_point polled_;
   bool works_ = false;
   std::string error_;  // of the instance

@@ -72,7 +72,8 @@ class Watchers {
   /// Sends the hints of what inotify has noticed so far, without waiting, unless that was done within `age`.
   /// Not from a callback.
   void poll(Clock::duration age = {}) {
-    if (inotify_ && inotify_->works() && Clock::now() - inotify_->polled() >= age) inotify_->poll();
+    if (inotify_ && inotify_->works() && !inotify_->is_posted() && Clock::now() - inotify_->polled() >= age)
+      inotify_->poll();
   }
   /// For users: what is not watched, why, and which limit to raise. Empty: no problem.
   std::string problem() const;

@@ -14,11 +14,12 @@ import rows_load
 import rows_memory
 import rows_page
 import rows_search
+import rows_stall
 import rows_start
 import spec
 from lab import Lab, build
 
-MEASURES = {"latency": rows_latency.latency, "export": rows_export.export, "load": rows_load.load, "fairness": rows_fairness.fairness, "fanout": rows_fanout.fanout,
+MEASURES = {"latency": rows_latency.latency, "export": rows_export.export, "load": rows_load.load, "fairness": rows_fairness.fairness, "loop_stall": rows_stall.stall, "fanout": rows_fanout.fanout,
             "fold": rows_fold.fold, "huge": rows_fold.huge,
             "start": rows_start.start, "cold": rows_start.cold, "search": rows_search.search, "memory": rows_memory.memory_rows, "page": rows_page.page}
 

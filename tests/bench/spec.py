@@ -46,6 +46,15 @@ ROWS = (
     Spec("10 clients with 192 patterns over 20,000 sessions: memory more", "B", "fairness"),
     Spec("10 clients with 192 patterns over 20,000 sessions: an append, p99", "s", "fairness"),
 
+    Spec("longest turn: nothing happens", "s", "loop_stall"),
+    Spec("longest turn: a broken line of 16 MB", "s", "loop_stall", most=10 * MS),
+    Spec("longest turn: 15,000 hard links made", "s", "loop_stall", most=10 * MS),
+    Spec("longest turn: 15,000 hard links removed", "s", "loop_stall", most=10 * MS),
+    Spec("longest turn: a directory is removed with 320 MB unread", "s", "loop_stall", most=10 * MS),
+    Spec("longest turn: 20,000 cold files, /metrics", "s", "loop_stall", most=10 * MS),
+    Spec("longest turn: 20,000 cold files, /v1/health", "s", "loop_stall", most=10 * MS),
+    Spec("longest turn: 20,000 cold files, /v1/sessions?all=true", "s", "loop_stall", most=10 * MS),
+
     Spec("fan-out to 1,000, bursts of 32 lines: CPU an event", "s", "fanout", "a Beast write each", ratio_least=40, gain=True),
     Spec("fan-out to 1,000, bursts of 32 lines: time an event", "s", "fanout", "a Beast write each", ratio_least=25, gain=True),
     Spec("fan-out to 1,000, bursts of 256 lines: CPU an event", "s", "fanout", "a Beast write each", ratio_least=40, gain=True),

@@ -125,6 +125,7 @@ class Daemon {
     tail::Options options;
     options.roots = {{"r", root, true, &program}};
     options.hash_key = key;
+    options.files_per_turn = 2;
     return options;
   }
 };

@@ -217,6 +217,36 @@ TEST_CASE("fault 33: an unlinked file that is still written is read to its end, 
   REQUIRE(session.fixture->tail->counters().known_files == 0);
 }
 
+TEST_CASE("fault 142: what a removed directory's files still had is delivered, a part in each turn") {
+  Born session(prompts(0, 3));
+  append(session.file, prompts(3, 4));
+  session.same();  // its descriptor is open
+  const std::string text = prompts(4, 4000);
+  REQUIRE(text.size() > 4 * tail::Follower::batch_bytes);
+  append(session.file, text);
+  fs::remove_all(session.root / "projects/p");
+  const int before = session.fixture->observer.batches;
+  session.fixture->until([&] { return !session.fixture->observer.has(session.name); });
+  REQUIRE(session.received().events == fold_of(prompts(0, 4) + text));
+  REQUIRE(session.fixture->observer.batches - before > 4);
+  session.fixture->until([&] { return session.fixture->tail->counters().directories == 1; });
+  REQUIRE(session.fixture->tail->counters().known_files == 0);
+  REQUIRE(session.fixture->tail->counters().open_files == 0);
+}
+
+TEST_CASE("fault 142: a directory that is created again before the rest of its files was delivered") {
+  Born session(prompts(0, 3));
+  append(session.file, prompts(3, 4));
+  session.same();
+  append(session.file, prompts(4, 4000));
+  fs::remove_all(session.root / "projects/p");
+  session.fixture->until([&] { return session.received().events.size() > 100; });
+  fs::create_directories(session.root / "projects/p");
+  append(session.file, prompts(9, 12));
+  session.same();
+  REQUIRE(session.fixture->tail->counters().known_files == 1);
+}
+
 TEST_CASE("fault 34: removing a thousand old transcripts causes no problem") {
   const Mode mode = every_mode();
   TemporaryDirectory root;
@@ -262,6 +292,35 @@ TEST_CASE("fault 35: when another file takes the name of a linked one, its other
   session.fixture->until([&] { return session.fixture->observer.has("r/p/other"); });
   session.fixture->same("r/p/other", other);
   session.same();
+}
+
+TEST_CASE("fault 141: hard links to hundreds of transcripts are made and removed") {
+  TemporaryDirectory root;
+  fs::create_directories(root / "projects/a");
+  const auto path = [&](const char* directory, int n) {
+    return root / ("projects/" + std::string(directory) + "/" + std::to_string(n) + ".jsonl");
+  };
+  constexpr int files = 300;
+  TailFixture fixture(root.path());
+  fixture.start();
+  for (int n = 0; n < files; ++n) append(path("a", n), prompt(n));
+  fixture.until([&] { return fixture.tail->counters().known_files == files; });
+  for (const char* name : {"b", "c"}) {
+    fs::create_directories(root / ("projects/" + std::string(name)));
+    for (int n = 0; n < files; ++n) fs::create_hard_link(path("a", n), path(name, n));
+  }
+  for (int n = 0; n < files; ++n) append(path("b", n), prompt(n + files));
+  for (int n = 0; n < files; ++n) fixture.same("r/a/" + std::to_string(n), path("a", n));
+  REQUIRE(fixture.tail->counters().known_files == files);
+  fs::remove_all(root / "projects/c");
+  fixture.until([&] { return fixture.tail->counters().directories == 3; });
+  fs::remove_all(root / "projects/a");  // the other names become the streams
+  for (int n = 0; n < files; ++n) {
+    fixture.until([&] { return fixture.observer.has("r/b/" + std::to_string(n)); });
+    fixture.same("r/b/" + std::to_string(n), path("b", n));
+  }
+  fixture.until([&] { return fixture.tail->counters().known_files == files; });
+  REQUIRE(fixture.tail->known_files("r") == files);
 }
 
 TEST_CASE("hard links found at start are one stream") {

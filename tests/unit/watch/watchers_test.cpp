@@ -216,6 +216,18 @@ TEST_CASE("ten thousand appends are coalesced, and the last one is not lost") {
   bench.expect(dir / "file");
 }
 
+TEST_CASE("fault 141: more changes than one turn reports are all reported, a part in each turn") {
+  TemporaryDirectory dir;
+  Bench bench(Mode::inotify);
+  bench.client(dir.path()).watch(dir.path());
+  constexpr std::size_t files = 20 * Inotify::hints_per_poll;
+  for (std::size_t n = 0; n < files; ++n) append(dir / std::to_string(n), "x");
+  bench.all.poll();
+  CHECK(bench.hints.size() == Inotify::hints_per_poll);
+  bench.until([&] { return bench.hints.size() >= files; });
+  CHECK(bench.hints.size() == files);
+}
+
 TEST_CASE("a change is reported by poll() while the loop serves others, and once") {
   TemporaryDirectory dir;
   Bench bench(Mode::inotify);
