@@ -1,4 +1,4 @@
-// What the daemon knows about one agent program. Pure: paths and bytes in, values out; the callers read the
+// The description of one agent program. Pure: paths and bytes in, values out; the callers read the
 // files. A program is added by one directory and one line in agents.cpp (README.md).
 #pragma once
 #include <cstddef>
@@ -28,7 +28,7 @@ enum class FileKind : std::uint8_t {
   compaction_marker,  // its creation shows that a compaction has begun
 };
 
-/// Whose events a transcript contains, by its path. All parts are percent-encoded.
+/// The session and agent of a transcript, by its path. All parts are percent-encoded.
 struct StreamIdentity {
   std::string session;     // empty: only the records name it
   bool is_likely = false;  // the records may name another session, and the subagent
@@ -106,7 +106,7 @@ class AgentProgram {
   virtual std::vector<std::string> default_roots(const Environment&) const { return {}; }
   /// True if an entry of a directory proves that this program writes there: a path of one or two components.
   virtual bool is_root_entry(std::string_view path) const = 0;
-  /// The name of a root in this directory where its last component does not tell; empty: it does.
+  /// The name of a root in this directory if it is not the last component; empty: it is.
   virtual std::string_view root_name(std::string_view) const { return {}; }
 
   // layout
@@ -153,9 +153,9 @@ class AgentProgram {
   /// A file, relative to the root, that the writer of a transcript holds a flock() on; empty: none. The
   /// argument is the transcript's path.
   virtual std::string writer_lock(std::string_view) const { return {}; }
-  /// True if files beside a transcript name its writer; then writer_of().
+  /// True if files in a transcript's directory name its writer; then writer_of().
   virtual bool names_writers() const { return false; }
-  /// The process that a file beside a transcript names as its writer, by the file's name; 0: none.
+  /// The process that a file in a transcript's directory names as its writer, by the file's name; 0: none.
   virtual std::int64_t writer_of(std::string_view) const { return 0; }
   /// True if a question for the user's permission may be asked in this permission mode, and leaves no trace
   /// on disk.
@@ -213,7 +213,7 @@ std::span<const AgentProgram* const> agent_programs();
 /// The program of a root whose program is not configured.
 const AgentProgram& default_program();
 
-/// The program whose transcript begins with these bytes: the first that a record proves; null: none does.
+/// The program that wrote these first bytes of a transcript: the first that a record proves; null: none does.
 const AgentProgram* detect_program(std::string_view beginning);
 
 /// The program of this name; null: unknown.

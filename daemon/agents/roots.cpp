@@ -154,7 +154,7 @@ const AgentProgram* program_for(const RootArgument& given, const std::string& pa
             "\"; known are " + names_of(agent_programs(), ", ");
     return nullptr;
   }
-  bound_calls_below({path}, [](const std::string&) {});  // one that does not answer tells nothing
+  bound_calls_below({path}, [](const std::string&) {});  // no answer: no evidence
   const RootPrograms found = programs_of_root(path);
   bound_calls_below({}, {});
   if (found.programs.size() == 1) return found.programs.front();

@@ -26,7 +26,7 @@ struct Roots {
 std::optional<std::string> process_environment(const char* name);
 
 /// The last component of a directory without a leading dot, with other characters than [A-Za-z0-9_-] replaced
-/// by `-`; what a program says of its own directories (`~/.pi/agent` is `pi`).
+/// by `-`; a program's own rule for its directories (`~/.pi/agent` is `pi`).
 std::string root_name(std::string_view directory);
 
 /// `[PROGRAM:][NAME=]DIR` as it is written; parts that are not given are empty.
@@ -47,7 +47,7 @@ Roots parse_roots(const std::vector<std::string>& arguments,
 /// The default directories of all programs, whether they exist or not; each directory once.
 Roots default_roots(const Environment& environment = process_environment);
 
-/// The programs that what is in a directory proves. Lists at most some thousand entries.
+/// The programs that the content of a directory proves. Lists at most some thousand entries.
 struct RootPrograms {
   std::vector<const AgentProgram*> programs;
   bool is_empty = true;  // it is missing, cannot be read or has no entry

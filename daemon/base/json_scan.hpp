@@ -235,7 +235,7 @@ inline std::optional<std::int64_t> as_int(const element& value) {
   if (!(std::fabs(real) < 9e18)) return std::nullopt;
   return std::llround(real);
 }
-/// The same for numbers that are not negative.
+/// Returns the same, but nothing for a negative number.
 inline std::optional<std::uint64_t> as_count(const element& value) {
   const auto number = as_int(value);
   if (!number || *number < 0) return std::nullopt;

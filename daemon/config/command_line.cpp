@@ -93,7 +93,7 @@ Clients find the socket and the token in the state directory; `earshot` needs no
 Exit codes: 0 stopped by a signal, 1 failure, 2 invalid command line or configuration;
 --install-service and --uninstall-service: 3 the service manager did not answer, 4 the file was edited.)";
 
-/// What the command line asks for besides options.
+/// The command line's requests that are no options.
 struct Actions {
   bool install = false, uninstall = false, print_config = false;
 };

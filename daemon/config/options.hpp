@@ -82,7 +82,7 @@ struct Options {
   std::optional<HubOptions> hub;
   OtlpOptions otlp_file;              // [otlp]
   std::optional<otlp::Config> otlp;   // with the OTEL_* variables; absent: nothing is exported
-  std::vector<std::string> warnings;  // for users: what is not used
+  std::vector<std::string> warnings;  // for users: unused settings
 };
 
 /// A configuration error, worded for the user; the program exits with code 2.

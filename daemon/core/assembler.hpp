@@ -84,7 +84,7 @@ class Assembler {
     agent_ = agent;
     is_own_chain_ = agent_ == own_agent_;
   }
-  /// The agent of the whole stream; for transcripts whose records name it.
+  /// The agent of the whole stream; for transcripts with records that name it.
   void set_own_agent(std::string_view agent);
   void set_dialect(std::string_view dialect) { state_.dialect = dialect; }
   void skip_lines(const event::LineSkipped& lines) {
@@ -98,7 +98,7 @@ class Assembler {
     counts_.duplicates += !is_new;
     return is_new;
   }
-  /// The same without counting.
+  /// Returns the same, and counts nothing.
   bool remember(std::string_view id, IdOf kind) { return ids_.insert(hash(id, kind)); }
   bool is_remembered(std::string_view id, IdOf kind = IdOf::record) const {
     return ids_.contains(hash(id, kind));
@@ -150,7 +150,7 @@ class Assembler {
   /// Opens a call. False for an id that was invoked before: there is no event. Afterwards the reader starts
   /// the call's subagent, if it has one, and calls abandon_oldest_calls().
   bool invoke(Call call, const Json& input, std::string_view message = {});
-  /// Emits a call whose result was read before it.
+  /// Emits a call after its result.
   void invoke_finished(std::string_view call, std::string_view tool, const Json& input,
                        std::string_view message);
   /// Abandons the oldest calls beyond the limits.

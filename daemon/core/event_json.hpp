@@ -32,8 +32,8 @@ void append_event(std::string& out, const Event& event, const StreamAddress& add
 std::string encode_address(const StreamAddress& address);
 void append_event(std::string& out, const Event& event, std::string_view encoded_address,
                   const EncodeOptions& options);
-/// The same in both views, with the other options in common. Takes little longer than the full view alone:
-/// what both views show is encoded once.
+/// Appends the event in both views, with the other options in common. Takes little longer than the full view
+/// alone: the common members are encoded once.
 void append_event_views(std::string& full, std::string& meta, const Event& event,
                         std::string_view encoded_address, EncodeOptions options);
 

@@ -25,8 +25,8 @@ struct WalkRules {
   bool any_number = false;              // none is in doubt
 };
 
-/// Of one chunk at a time. Per byte of the largest chunk, 9 bytes are reserved; only those of structural
-/// characters are touched: about a tenth for transcripts, all for a text of brackets.
+/// The index of one chunk at a time. Per byte of the largest chunk, 9 bytes are reserved; only those of
+/// structural characters are touched: about a tenth for transcripts, all for a text of brackets.
 class LineIndex {
  public:
   explicit LineIndex(LineScanner::Kernel kernel = LineScanner::fastest_kernel()) : scanner_(kernel) {}

@@ -30,6 +30,7 @@ LineParser::Parsed LineParser::next_line(std::string_view line, std::uint32_t li
 }
 
 LineParser::Parsed LineParser::decide(std::string_view line, std::uint32_t line_end, std::uint32_t root) {
+  if (line.starts_with("\xEF\xBB\xBF")) return {Kind::refused};  // later versions of the DOM skip a mark
   if (!dom_) {
     dom_ = std::make_unique<simdjson::dom::parser>();
     // If it fails, parsing reports it and the line is refused.

@@ -39,7 +39,7 @@ class Value {
   LazyText as_lazy_text() const;
   /// A number, rounded to an integer. Absent if it does not fit.
   std::optional<std::int64_t> as_int() const;
-  /// The same for numbers that are not negative.
+  /// Returns the same, but nothing for a negative number.
   std::optional<std::uint64_t> as_count() const {
     const auto number = as_int();
     return number && *number >= 0 ? std::optional(static_cast<std::uint64_t>(*number)) : std::nullopt;

@@ -60,8 +60,8 @@ struct StreamState {
   // What the records alone prove of the session, for programs that write it.
   std::string asked_call, asked_kind;  // of the permission request that is not answered; empty: none
   std::string asked_since;             // RFC 3339
-  bool is_plan_shown = false;          // the last turn ended with a plan, and nothing came since
-  bool runs_background = false;        // a finished call's task goes on
+  bool is_plan_shown = false;          // the last turn ended with a plan, and no record followed
+  bool runs_background = false;        // a finished call's task continues
   bool is_announced = false;           // a turn began and has no event yet
   bool is_compacting = false;
   bool is_closed = false;  // the last record is the end of the program's run

@@ -70,7 +70,7 @@ class Transcript {
   std::uint64_t bytes_read() const;   // of all bytes fed, the unterminated tail included
   std::size_t pending_bytes() const;  // of the unterminated tail
   const StreamState& state() const;
-  /// Some of state(), without the redaction of its previews.
+  /// These members of state(), read without the redaction of its previews.
   const std::string& project() const;
   const std::string& program() const;
   std::int64_t last_activity_ms() const;

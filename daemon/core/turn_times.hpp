@@ -69,7 +69,7 @@ class TurnTimes {
     if (ms) turn_waited_ = std::clamp<std::int64_t>(*ms, 0, duration_max.count());
   }
 
-  /// Of the open turn, or of the last one; absent: no wait was recorded.
+  /// Returns how long the open turn, or else the last one, waited; absent: no wait was recorded.
   std::optional<std::int64_t> turn_waited() const { return turn_waited_; }
   /// When the last noticeable wait of the open turn ended; 0: there is none. Requests that a rule answers at
   /// once are recorded, too.

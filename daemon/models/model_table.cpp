@@ -30,7 +30,7 @@ std::string place_of(std::string_view file, const toml::source_region& at) {
   return std::string(file) + ":" + std::to_string(at.begin.line) + ": ";
 }
 
-/// One value of the file. Every function throws TableError for a value that is not as it says.
+/// One value of the file. Every function throws TableError for another value.
 struct ModelValue {
   std::string_view file, key;
   const toml::node& node;

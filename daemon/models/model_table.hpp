@@ -48,9 +48,10 @@ class ModelTable {
   /// The first entry that matches; null: none. Compares with every pattern: callers with many messages ask
   /// once per model.
   const Model* find(std::string_view model) const;
-  /// Of the first match with a price; null: the cost of this model cannot be estimated.
+  /// Returns that of the first match with a price; null: the cost of this model cannot be estimated.
   const Price* price(std::string_view model) const;
-  /// Of the first match whose window holds `context_tokens`: a model may have a longer one by plan or option.
+  /// Returns that of the first match with a window that holds `context_tokens`: a model may have a longer one
+  /// by plan or option.
   std::optional<std::uint64_t> context_window(std::string_view model, std::uint64_t context_tokens = 0) const;
   /// Absent: the model has no price.
   std::optional<double> cost_usd(std::string_view model, const Usage& usage) const;

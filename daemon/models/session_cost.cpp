@@ -6,7 +6,7 @@ namespace earshot {
 namespace {
 
 /// Whether a total that another stream recorded at `total_ms` includes this stream: a program's own total
-/// includes its subagents. Of a stream that began before it and goes on, the rest is included in the next
+/// includes its subagents. Of a stream that began before it and continues, the rest is included in the next
 /// total.
 bool is_covered(const StreamCost& stream, std::int64_t total_ms) {
   if (!total_ms || stream.total_ms) return false;

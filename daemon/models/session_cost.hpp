@@ -23,7 +23,7 @@ class CostSum {
     recorded_ += usd;
     has_recorded_ = true;
   }
-  /// Of tokens that no recorded cost covers.
+  /// Adds an estimate for tokens that no recorded cost covers.
   void estimate(std::string_view model, const Usage& tokens, const ModelTable& models);
   /// If a model without a price used such tokens, there is no estimate: only what is recorded, or nothing.
   std::optional<Cost> cost() const;

@@ -20,7 +20,7 @@ constexpr milliseconds unreadable_retry_delay{30'000};
 constexpr milliseconds stalled_max{5'000};           // of a transcript that may still be read in parts
 constexpr std::int64_t file_time_slack_ms = 10'000;  // of a file, after the time of its last event
 
-/// Of what was exported, the last one included.
+/// How much was exported, the last one included.
 std::vector<Cursor> marks_of(const Position& position) {
   std::vector<Cursor> marks = position.marks;
   if (position.exported != begin_cursor && (marks.empty() || is_after(position.exported, marks.back())))
@@ -91,8 +91,8 @@ void Exporter::start() {
   if (metric_exporter_) metric_exporter_->start();
 }
 
-/// What is not exported yet is read from the transcripts after the next start. The metrics since the last
-/// interval would be lost: they are sent now, with the events that were not read yet.
+/// Events that are not exported yet are read from the transcripts after the next start. The metrics since the
+/// last interval would be lost: they are sent now, with the events that were not read yet.
 void Exporter::stop() {
   if (std::exchange(stopped_, true)) return;
   if (local_client_ && metric_exporter_) metric_exporter_->stop();

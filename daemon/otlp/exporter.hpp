@@ -73,7 +73,7 @@ class Exporter final : private serve::InProcessListener, private UploaderListene
     StreamSpans spans;
     Cursor last = begin_cursor;  // of the last event that was handled
     ReplayCheck check;           // which events were exported before
-    Marks marks;                 // of what is exported
+    Marks marks;                 // of exported events
     std::int64_t newest_ms = 0;
     std::optional<SpanContext> stored_parent = {};        // of the turn at the anchor
     std::optional<Position> from = {};                    // until the check is complete

@@ -28,7 +28,7 @@ class PositionFile {
   void read();
   const Positions& positions() const { return positions_; }
   void set(const std::string& stream, Position position);
-  /// After the loop and the disk threads: writes what is not stored yet.
+  /// After the loop and the disk threads: writes the positions that are not stored yet.
   void flush();
   /// Why what was exported is not remembered, for users; empty: it is.
   const std::string& problem() const { return problem_; }

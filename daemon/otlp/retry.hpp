@@ -30,7 +30,7 @@ class Backoff {
 
 /// A token that is not valid (any more): the headers may have been corrected.
 bool is_unauthorized(long status);
-/// What says nothing about the data, which is kept until the network, the collector or the setup is
+/// Errors that do not concern the data, which is kept until the network, the collector or the setup is
 /// corrected: no answer, OTLP's retryable responses, and the answers of a wrong token, endpoint or proxy.
 bool is_retryable(const Response& response);
 /// For users: why `response` is retried or is a refusal.

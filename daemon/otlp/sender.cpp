@@ -79,7 +79,7 @@ struct Sender::Shared : std::enable_shared_from_this<Sender::Shared> {
   std::condition_variable changed;
   std::optional<Request> next;
   std::optional<Response> response;       // not passed on yet
-  boost::asio::io_context* io = nullptr;  // null: the owner is gone
+  boost::asio::io_context* io = nullptr;  // null: the owner was destroyed
   Sender* owner = nullptr;                // used on the loop only
   std::atomic<bool> is_stopped = false;
   bool has_ended = false;

@@ -1,4 +1,4 @@
-// Sends HTTP requests on a thread of its own, one after the other.
+// Sends HTTP requests on a thread of its own, in order.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <chrono>

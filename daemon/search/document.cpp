@@ -105,7 +105,7 @@ void DocumentMaker::operator()(const event::MessageAdded& body) {
 }
 
 /// All strings of the input, in order, behind the tool's name. They are redacted as the wire has them: the
-/// keys of an object tell secrets too.
+/// keys of an object may be secrets, too.
 void DocumentMaker::operator()(const event::ToolInvoked& body) {
   ++totals_.tools;
   if (is_skipped()) return;

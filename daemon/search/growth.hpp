@@ -62,7 +62,7 @@ struct Growth {
 /// The growth of all live streams, collected on the loop's thread.
 class GrowthLog {
  public:
-  // Kept of one stream, and of all; of a stream that has more the events are forgotten, and its file is read.
+  // Kept of one stream, and of all; of a stream that has more the events are dropped, and its file is read.
   static constexpr std::size_t stream_bytes_max = 512 << 10, bytes_max = 4 << 20;
 
   /// `filter` outlives this object; the texts are redacted later, by the index.

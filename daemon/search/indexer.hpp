@@ -1,6 +1,6 @@
 // The thread that writes the index. It stores only redacted text.
 //
-// A stream is indexed up to a cursor. What a live stream has grown by since then comes from the event loop
+// A stream is indexed up to a cursor. The event loop delivers what a live stream has grown by since then
 // (growth.hpp). Where that is missing, or too much to be kept, the file is read: folded as the tail does
 // (core Transcript over the file's bytes), up to the cursor that the loop has reached, so that the next
 // growth continues there. The fold must prove the cursor on its way: if its prefix hash differs, the stream
@@ -71,13 +71,13 @@ class Indexer {
   static constexpr std::size_t folds_max = 16, folds_bytes_max = 8 << 20;
   // A removal is followed by a merge of the whole index; after it the next one waits so many times as long.
   static constexpr int merge_rests = 20;
-  // Of waiting streams: beyond, the events of the next one are forgotten, and its file is read.
+  // Of waiting streams: beyond, the events of the next one are dropped, and its file is read.
   static constexpr std::size_t growth_bytes_max = 4 << 20;
 
   Indexer(IndexerOptions options, Callbacks callbacks);
   ~Indexer();
   void start();
-  /// Interrupts what is being done; nothing is called afterwards.
+  /// Interrupts the work; nothing is called afterwards.
   void stop();
 
   /// All streams: those that are indexed and not listed are removed.

@@ -35,7 +35,7 @@ void append_time(JsonWriter& json, std::string_view name, std::int64_t ms) {
   if (ms > 0) json.member_if_any(name, format_time_if_valid(ms));
 }
 
-/// A restricted user is not told how many streams there are.
+/// The number of streams is not shown to a restricted user.
 void append_state(JsonWriter& json, const IndexState& state, const SearchRequest& request) {
   json.key("index").begin_object().member("building", state.building);
   if (request.allowed.empty()) json.member("indexed", state.indexed).member("total", state.total);

@@ -53,10 +53,10 @@ class StreamTable {
 /// user may not see, whose id is its time: the user gets a random name of it instead.
 class HiddenPlaces {
  public:
-  static constexpr std::size_t names_max = 1024;  // the oldest is forgotten
+  static constexpr std::size_t names_max = 1024;  // the oldest is dropped
 
   std::string add(std::int64_t id);
-  /// Absent: no place has this name, or it is forgotten.
+  /// Absent: no place has this name, or it was dropped.
   std::optional<std::int64_t> find(std::string_view name) const;
 
  private:

@@ -17,7 +17,7 @@ struct Snippet {
 
   std::string text;                                          // one line
   std::vector<std::pair<std::size_t, std::size_t>> matches;  // first code point and number of code points
-  bool cut_before = false, cut_after = false;                // the document goes on there
+  bool cut_before = false, cut_after = false;                // the document continues there
 };
 
 /// The surroundings of the first match.

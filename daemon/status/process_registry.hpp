@@ -54,7 +54,7 @@ class ProcessRegistry {
     Liveness liveness = Liveness::dead;
     const AgentProgram* program = nullptr;
   };
-  /// Of several entries that of a live process, then the one updated last.
+  /// Returns, of several entries, that of a live process, then the one updated last.
   SessionEntry entry_of(const std::string& session) const;
   std::vector<std::string> alive_sessions() const;
   /// True if an entry of a live process has this pid and names a session.

@@ -160,7 +160,7 @@ bool SessionProcesses::apply(const std::string& session, Tracked& tracked, const
     if (process.program != tracked.place.program) continue;
     is_hidden |= process.cwd.empty();
     if (!runs(process, tracked.place)) continue;
-    // A session that has ended comes back by new lines, or by a process that has opened its transcript.
+    // A session that has ended is resumed by new lines, or by a process that has opened its transcript.
     const bool has_opened = contains(process.open_files, tracked.place.transcript);
     if (before == ProcessEvidence::gone && !has_opened) continue;
     tracked.candidates.push_back({process.pid, process.start, has_opened});

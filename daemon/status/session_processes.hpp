@@ -89,7 +89,7 @@ class SessionProcesses {
   /// The writers that lock files beside the transcripts, or for them, name.
   struct Writers {
     std::vector<std::int64_t> alive;
-    bool is_one_dead = false;  // a file names a process that is gone
+    bool is_one_dead = false;  // a file names a process that has exited
   };
   struct Scan {
     ProcessScan processes;

@@ -62,7 +62,7 @@ struct TranscriptSummary {
   bool is_plan_shown = false;          // the last turn ended with a plan that is not answered
   bool is_compacting = false;
   bool is_closed = false;                // the program wrote that its run is over
-  bool runs_background = false;          // a call's task goes on
+  bool runs_background = false;          // a call's task continues
   std::int64_t last_growth_ms = 0;       // modification time of its newest file, since 1970
   std::string last_activity;             // RFC 3339, of the newest line with a time
   std::string program, version;          // of the agent program; empty: unknown
@@ -108,7 +108,7 @@ struct Evidence {
 };
 
 /// An open call of a program that writes no question for permission may wait for one when it takes longer
-/// than calls usually do to start: `detail` says so, and that it cannot be seen.
+/// than calls usually do to start: `detail` states this, and that it cannot be seen.
 constexpr std::chrono::milliseconds unseen_permission_after = std::chrono::seconds(5);
 
 /// The first rule that applies:

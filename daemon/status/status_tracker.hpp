@@ -64,7 +64,7 @@ class StatusTracker {
 
   /// State `unknown` without a source if the session is unknown.
   Status status_of(const std::string& session) const;
-  /// True if a process of it is known to be alive.
+  /// True if one of its processes is alive.
   bool is_alive(const std::string& session) const;
   /// The live process that runs the session; absent: none, or several may. Its pid is checked now.
   struct Process {

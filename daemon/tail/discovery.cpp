@@ -183,7 +183,7 @@ void Discovery::leave(const std::string& path) {
   if (!was_dropping) drop_some();
 }
 
-/// Files of directories that were left. A directory is forgotten with its last file.
+/// Files of directories that were left. A directory is removed with its last file.
 void Discovery::drop_some() {
   for (std::size_t files = options_.files_per_turn; files > 0 && !left_.empty(); --files) {
     auto& [path, last] = left_.front();

@@ -80,7 +80,7 @@ class Discovery {
   const Directories& directories() const { return directories_; }
   /// Null: no such file.
   File* find(std::string_view directory, std::string_view stem);
-  /// Forgets a transcript that was removed.
+  /// Removes a transcript that does not exist any more.
   void erase(const std::string& path);
   /// The transcript is another file now.
   void set_inode(DirectoryNode& directory, const std::string& stem, std::uint64_t inode);
@@ -90,7 +90,7 @@ class Discovery {
 
   /// Path below the transcript directory: empty, or with a leading slash.
   static std::string_view path_below(const DirectoryNode& directory);
-  /// The same for a file in it, without a leading slash.
+  /// Returns the path of a file in it, without a leading slash.
   static std::string path_below(const DirectoryNode& directory, std::string_view stem);
   static std::string transcript_path(const DirectoryNode& directory, std::string_view stem) {
     return directory.first + '/' + std::string(stem) + std::string(transcript_suffix);

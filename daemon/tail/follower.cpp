@@ -395,7 +395,7 @@ void Follower::reset(FollowedFile& file, const FileStat& now, std::string_view r
   end_batch_soon();
 }
 
-/// What an open descriptor still provides is read in parts, like any file.
+/// The rest of the file is read through its open descriptor, in parts as of any file.
 void Follower::on_unlinked(FollowedFile& file) {
   if (!file.fd) return remove(file);
   const FileStat last = stat_file(file.fd->get());

@@ -27,7 +27,7 @@ class Follower {
   static constexpr std::size_t checks_max = 64;       // per batch; the rest waits for the next one
   /// Read per batch from all files together, so that a busy file does not delay the others.
   static constexpr std::size_t batch_bytes = 64 << 10;
-  /// The same while other files grow beside one that grows by more than a batch.
+  /// Read per batch while other files grow, too, and one of them by more than a batch.
   static constexpr std::size_t shared_batch_bytes = 16 << 10;
   static constexpr std::chrono::milliseconds shared_for{100};  // since another file grew
   /// Reads that wait for the disk, at a time, with one open file each; further files are checked again later.

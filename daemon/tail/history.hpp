@@ -31,7 +31,7 @@ class History {
   /// Reads at most `bytes_max` and at most piece_bytes_max bytes. One call at a time; `then` is not called
   /// after this object was destroyed.
   virtual void next(std::size_t bytes_max, std::function<void(Piece)> then) = 0;
-  /// For a Transcript whose cursors are the stream's.
+  /// For a Transcript with the cursors of the stream.
   virtual const TranscriptOptions& options() const = 0;
 };
 
@@ -54,7 +54,7 @@ class Archive {
   virtual const Stream* find(std::string_view name) const = 0;
   /// Folds a cold stream without events; `then` receives null if it does not exist or cannot be read.
   virtual void fold(std::string_view name, std::function<void(const Stream*)> then) = 0;
-  /// Forgets the transcript of a stream that is not in use, see StreamObserver::on_released().
+  /// Frees the transcript of a stream that is not in use, see StreamObserver::on_released().
   virtual void release(std::string_view) {}
   /// A client resumed this stream: verifies the whole prefix again, because an edit followed by an append is
   /// not noticed otherwise. Once for everything that was appended; a difference is a reset.

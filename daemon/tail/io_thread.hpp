@@ -44,7 +44,7 @@ class IoThread {
     });
   }
 
-  /// Of the disk thread.
+  /// Returns the executor of the disk thread.
   const boost::asio::any_io_executor& executor() const { return executor_; }
 
   void close() { alive_.reset(); }

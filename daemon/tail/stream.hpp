@@ -56,7 +56,7 @@ class StreamObserver {
   virtual void on_reset(const Stream& stream, std::string_view reason) = 0;
   /// Also for cold streams: clients may have read their files.
   virtual void on_removed(const Stream& stream) = 0;
-  /// Its transcript is forgotten, as release() requested: the stream is cold again. Do not use it after this.
+  /// Its transcript is freed, as release() requested: the stream is cold again. Do not use it after this.
   virtual void on_released(const Stream&) {}
   /// A compaction of this session has begun. Its transcript does not show that yet.
   virtual void on_compacting(std::string_view session) = 0;

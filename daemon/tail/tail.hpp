@@ -31,7 +31,7 @@ struct Options {
   std::chrono::milliseconds quiet{60'000};  // an unused descriptor is closed after this time
   /// A larger file that was changed at the moment of a check is compared at the next change or resume only.
   std::uint64_t compare_bytes_max = 64 << 20;
-  /// Of listings, and of removed directories, that are handled in one turn of the loop.
+  /// How many files of listings, and of removed directories, are handled in one turn of the loop.
   std::size_t files_per_turn = 64;
   const TextFilter* filter = nullptr;  // for every transcript; thread-safe; outlives the tail
   /// Threads that read history; joined before `filter` is destroyed. None: the disk thread reads it.

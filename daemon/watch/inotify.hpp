@@ -1,5 +1,5 @@
 // Linux notifications: one inotify instance, directories only. Events become hints and carry no other
-// information. On other systems it only says that files are polled.
+// information. On other systems it only reports that files are polled.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>

@@ -47,7 +47,7 @@ class DirectorySnapshot {
   /// The same, with the caller's listing.
   DirectoryListing list_and_add(const std::string& directory, ListingSymlinks symlinks,
                                 const std::function<bool(const std::string&)>& is_wanted);
-  /// Forgets the directory and everything below it. If the directory exists after all, with the same inode,
+  /// Removes the directory and everything below it. If the directory exists after all, with the same inode,
   /// the next sweep reports it in its parent.
   void remove(const std::string& directory);
 

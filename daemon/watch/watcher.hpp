@@ -41,12 +41,12 @@ class Watcher {
   virtual void watch(const std::string& directory) = 0;
   /// Stops hints for this directory and everything below it.
   virtual void unwatch(const std::string& directory) = 0;
-  /// Like watch(), for a caller that lists the directory with lister() afterwards, and uses that listing.
+  /// As watch(), for a caller that lists the directory with lister() afterwards, and uses that listing.
   virtual void watch_before_listing(const std::string& directory) { watch(directory); }
   /// Lists for the caller what a backend needs to list too, so that each directory is read once. Empty: it
   /// needs nothing.
   virtual DirectoryLister lister() const { return {}; }
-  /// For users: what is not watched, and why. Empty: no problem.
+  /// For users: which directories are not watched, and why. Empty: no problem.
   virtual std::string problem() const { return {}; }
 };
 
@@ -87,7 +87,7 @@ class WatchMux {
 
   std::vector<Watcher*> backends_;
   std::vector<std::unique_ptr<Client>> clients_;
-  std::map<std::string, std::uint32_t, std::less<>> watched_;  // directory → a bit per client that wants it
+  std::map<std::string, std::uint32_t, std::less<>> watched_;  // directory → a bit per client that watches it
 };
 
 }  // namespace earshot::watch

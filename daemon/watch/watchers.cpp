@@ -32,7 +32,7 @@ bool is_remote_type(std::string_view type) {
                      [&](std::string_view each) { return type.starts_with(each); });
 }
 
-/// Decodes `\040` and the like.
+/// Decodes octal escapes, such as `\040`.
 std::string decode_octal(std::string_view text) {
   std::string decoded;
   for (std::size_t at = 0; at < text.size(); ++at) {

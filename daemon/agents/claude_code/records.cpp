@@ -52,7 +52,7 @@ void Records::read(const Record& record, Assembler& to) {
   update_last_block(to);
 }
 
-// False for a record whose uuid was read before. Remembers the uuid.
+// False for a record with a uuid that was read before. Remembers the uuid.
 bool Records::is_new_record(Assembler& to) {
   if (record_->uuid.empty()) return true;
   if (!to.is_new(record_->uuid)) return false;

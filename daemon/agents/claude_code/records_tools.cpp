@@ -47,7 +47,7 @@ event::AgentFinished Records::agent_end(const Report& report) {
   return end;
 }
 
-// A background agent whose end was read before its launch.
+// A background agent: its end was read before its launch.
 void Records::finish_reported_agent(std::string_view call, std::string_view subagent, Assembler& to) {
   const Report* report = early_reports_->find(subagent);
   if (!report) return;

@@ -11,8 +11,8 @@
 
 namespace earshot::codex {
 
-/// What an item says of a call. `tool` and `input`, which is JSON, are for a call that no other record made;
-/// an item without a tool makes none.
+/// The facts of an item about a call. `tool` and `input`, which is JSON, are for a call that no other record
+/// made; an item without a tool makes none.
 struct ToolItem {
   std::string tool, input;
   std::string output;        // empty: none

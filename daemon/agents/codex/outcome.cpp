@@ -67,7 +67,7 @@ bool begins_with_any(std::string_view text, const auto& words) {
   });
 }
 
-// As the program writes it: a command that the system aborts says `Aborted`.
+// As the program writes it: `Aborted` if the system aborts a command.
 bool is_abort(std::string_view text) {
   if (std::string_view rest = text; skip_word(rest, "wall time:"))
     text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);

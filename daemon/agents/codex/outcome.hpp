@@ -1,4 +1,4 @@
-// What the text of a tool's output says of its outcome, and texts that Codex adds to the user's messages.
+// The outcome of a call by the text of its output, and texts that Codex adds to the user's messages.
 #pragma once
 #include <optional>
 #include <string>

@@ -222,7 +222,7 @@ class Records final : public RecordReader {
     if (announced_) {
       const std::int64_t announced_ms = announced_->time_ms;
       begin_unprompted(to);
-      last_ms_ = announced_ms;  // nothing came since
+      last_ms_ = announced_ms;  // the last record
     }
     end_open_turn(to);
     announced_ = Announced{std::string(turn), std::string(to.time()), to.time_ms(),
@@ -517,7 +517,7 @@ class Records final : public RecordReader {
     read_call(type, body, to);
   }
 
-  // The model's own history: a prompt or an answer only where no event says the same.
+  // The model's own history: a prompt or an answer only where no event reports the same.
   void read_history(const Value& body, Assembler& to) {
     const std::string_view role = body.text_of("role");
     if (role == "assistant") {

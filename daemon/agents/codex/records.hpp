@@ -1,7 +1,7 @@
 // Reads the rollouts of Codex CLI. A line is an envelope around `payload`:
 //   {"timestamp":…,"type":"response_item","payload":{"type":"function_call","name":…,"arguments":"{…}","call_id":…}}
 //   {"timestamp":…,"type":"event_msg","payload":{"type":"item_completed","turn_id":…,"item":{"type":"AgentMessage",…}}}
-// response_item is the model's own history; event_msg reports what happened and mostly says the same again.
+// response_item is the model's own history; event_msg reports what happened and mostly repeats it.
 // Before version 0.32 a line is a bare item without envelope and time.
 #pragma once
 #include <memory>

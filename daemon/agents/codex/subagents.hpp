@@ -16,7 +16,7 @@ std::string_view agent_outcome(std::string_view status);
 
 /// Subagents are threads. The end of each is emitted once, and again only after it was resumed. Where an
 /// `Assembler*` is null, an end is remembered without an event. Beyond Assembler::names_max threads or paths
-/// the oldest is forgotten.
+/// the oldest is dropped.
 class Subagents {
  public:
   void start(std::string_view thread, std::string_view call);
@@ -31,7 +31,7 @@ class Subagents {
   void read_output(const Assembler::Call& call, std::string_view text, NestedJson& nested, Assembler& to);
   /// A notification in a message.
   void read_notification(std::string_view text, NestedJson& nested, Assembler* to);
-  /// A subagent whose call failed has ended.
+  /// The call of a subagent failed: it has ended.
   static void end_spawn(const Assembler::Call& call, std::string_view outcome, Assembler& to);
 
   std::size_t memory_bytes() const;

@@ -162,7 +162,7 @@ class Records final : public RecordReader {
   static const Rule rules[29];
   using IdOf = Assembler::IdOf;
   static constexpr std::size_t agents_max = 4096;     // beyond, new ones are not remembered
-  static constexpr std::size_t requests_max = 256;    // beyond, the oldest is forgotten
+  static constexpr std::size_t requests_max = 256;    // beyond, the oldest is dropped
   enum Purpose : std::uint8_t { plain, sets_todos };  // of a call
 
   static const Rule* rule_of(std::string_view type) {

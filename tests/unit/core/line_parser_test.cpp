@@ -203,6 +203,16 @@ TEST_CASE("a key that has a backslash is found by what it means") {
   });
 }
 
+TEST_CASE("a line with a byte order mark is refused, whatever simdjson's version") {
+  with_each_kernel([](LineScanner::Kernel kernel) {
+    for (const std::string text : {"{}\n", "[1]\n", "1\n"}) {
+      const std::string line = "\xEF\xBB\xBF" + text + std::string(scan_padding, ' ');
+      LineParser parser(kernel);
+      CHECK(parser.parse(std::string_view(line).substr(0, 3 + text.size())).kind == Kind::refused);
+    }
+  });
+}
+
 TEST_CASE("a value's text is as written, without white space around it") {
   LineParser parser;
   const std::string text = "{\"a\" : 12 , \"b\":[ 1 , \"\\u0041\" ] ,\"c\": \"x\\\"y\" }\r\n";

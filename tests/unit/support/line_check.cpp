@@ -104,7 +104,8 @@ std::string LineCheck::compare_line(const LineParser::Parsed& parsed, std::strin
     return line.find_first_not_of(" \t\r\n") == line.npos ? std::string() : fail("not blank");
   if (line.find_first_not_of(" \t\r\n") == line.npos) return fail("blank");
   dom::element dom;
-  const bool dom_accepts = !dom_.parse(line).get(dom);
+  // Later versions of simdjson skip a byte order mark.
+  const bool dom_accepts = !line.starts_with("\xEF\xBB\xBF") && !dom_.parse(line).get(dom);
   if (parsed.kind == Kind::refused) return dom_accepts ? fail("refused, but not by the DOM") : std::string();
   if (!dom_accepts) return fail("accepted, but not by the DOM");
   if (dom.is_object() != (parsed.kind == Kind::object)) return fail("another kind of value");
