@@ -405,8 +405,10 @@ void Follower::on_unlinked(FollowedFile& file) {
     file.drain_until = now + options_.linger;
   if (has_more) {
     read(file, last);
-    if (!file.disk_queued) check_soon(file);
-    return;
+    if (file.state != State::draining || file.bytes_read() < last.size) {
+      if (!file.disk_queued) check_soon(file);
+      return;
+    }
   }
   if (last.error || last.links > 0 || now >= file.drain_until)
     return remove(file);  // renamed: another stream there
@@ -416,7 +418,11 @@ void Follower::on_unlinked(FollowedFile& file) {
 
 void Follower::leave(FollowedFile& file) {
   file.is_left = true;
-  check_soon(file);
+  // At once if it is little: its events precede those of the same file under another name.
+  if (file.is_busy() || batch_read_ >= batch_max_) return check_soon(file);
+  ++counters_.checks;
+  examine(file, false);
+  end_batch_soon();
 }
 
 void Follower::retry_after_error(FollowedFile& file, int error) {
