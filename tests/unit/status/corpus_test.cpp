@@ -55,7 +55,7 @@ TEST_CASE("every recorded registry file is parsed") {
     if (entry.path().filename() != "timeline.jsonl" || !is_read) continue;
     for (const std::string& text : registry_texts(entry.path())) {
       CAPTURE(entry.path(), text);
-      const auto parsed = earshot::default_program().parse_registry_file("0.json", text);
+      const auto parsed = earshot::default_program().registry()->parse_registry_file("0.json", text);
       CHECK(parsed.has_value() == !text.empty());
       ++(parsed ? complete : empty);
       if (!parsed) continue;
@@ -74,12 +74,13 @@ TEST_CASE("every recorded registry file is parsed") {
 TEST_CASE("a recorded session with two permission prompts") {
   const fs::path timeline = earshot::test::corpus() / "claude-2.1.330/i_perm/timeline.jsonl";
   if (!fs::exists(timeline)) {
-    WARN("skipped: no recorded session " << timeline);
+    WARN("skipped: no recorded sessions: " << timeline);
     return;
   }
   std::vector<std::string> states;
   for (const std::string& text : registry_texts(timeline)) {
-    const Status status = status_of(earshot::default_program().parse_registry_file("0.json", text).value());
+    const Status status =
+        status_of(earshot::default_program().registry()->parse_registry_file("0.json", text).value());
     states.push_back(status.reason.empty() ? status.state : status.state + "/" + status.reason);
   }
   CHECK(states == std::vector<std::string>{"unknown", "idle", "working", "waiting/permission", "working",
