@@ -84,8 +84,8 @@ std::vector<std::string> directories_of(const std::vector<Root>& roots) {
   for (const Root& root : roots) {
     for (const std::string_view below : root.program->transcript_directories())
       directories.push_back(root.path + '/' + std::string(below));
-    if (const auto registry = root.program->registry_directory(); !registry.empty())
-      directories.push_back(root.path + '/' + std::string(registry));
+    if (const RegistryFiles* registry = root.program->registry())
+      directories.push_back(root.path + '/' + std::string(registry->registry_directory()));
   }
   return directories;
 }

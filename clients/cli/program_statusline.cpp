@@ -126,7 +126,7 @@ namespace {
 // The program's JSON, read without blocking.
 class Input {
  public:
-  explicit Input(const AgentProgram& program) : program_(program) {}
+  explicit Input(const StatusLines& format) : format_(format) {}
 
   bool is_done() const { return done_; }
   int fd() const { return done_ ? -1 : STDIN_FILENO; }
@@ -139,15 +139,15 @@ class Input {
     const ssize_t got = ::read(STDIN_FILENO, bytes, sizeof bytes);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
     if (got > 0) json_.append(bytes, static_cast<std::size_t>(got));
-    done_ = got <= 0 || json_.size() > AgentProgram::status_line_bytes_max;
+    done_ = got <= 0 || json_.size() > StatusLines::status_line_bytes_max;
     // A program may leave the pipe open.
     if (!done_ && !trim(json_).ends_with('}')) return;
-    status_ = program_.parse_status_line(json_);
+    status_ = format_.parse_status_line(json_);
     done_ = done_ || status_.has_value();
   }
 
  private:
-  const AgentProgram& program_;
+  const StatusLines& format_;
   std::string json_;
   std::optional<earshot::StatusLine> status_;
   bool done_ = false;
@@ -282,10 +282,11 @@ int program_statusline_command(const StatusLineOptions& options) {
   if (options.install_hint) return print_install_hint();
   const Clock::time_point until = Clock::now() + std::chrono::milliseconds(options.wait_ms);
   const AgentProgram* const program = find_agent_program(options.from);
-  if (program == nullptr) return usage_error("--from: unknown program " + options.from);
+  if (program == nullptr || program->status_lines() == nullptr)
+    return usage_error("--from: no program with a status line: " + options.from);
   const Charset charset = charset_of_locale();
   Daemon daemon(options.daemon);
-  Input input(*program);
+  Input input(*program->status_lines());
   exchange(input, daemon, until);
   ProgramLine line;
   std::string session;

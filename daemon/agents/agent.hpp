@@ -82,17 +82,132 @@ struct TodoSource {
   bool is_directory = false;  // one file per todo; otherwise one file for the whole list
 };
 
+// What only some programs have. Each is stateless and thread-safe, and lives as long as the process.
+
+/// Files in which running processes state what their sessions do.
+class RegistryFiles {
+ public:
+  static constexpr std::size_t registry_bytes_max = 64 << 10;  // a larger file is not read
+
+  /// Their directory, relative to a root.
+  virtual std::string_view registry_directory() const = 0;
+  virtual bool is_registry_file(std::string_view file_name) const = 0;
+  /// True if every running session of this version has such a file.
+  virtual bool keeps_registry(std::string_view version) const = 0;
+  /// By file name and content; absent if the content is incomplete (read while it was written). Fields of a
+  /// wrong type are ignored.
+  virtual std::optional<RegistryEntry> parse_registry_file(std::string_view file_name,
+                                                           std::string_view text) const = 0;
+
+ protected:
+  ~RegistryFiles() = default;
+};
+
+/// Files that describe the subagents of transcripts.
+class SubagentFiles {
+ public:
+  static constexpr std::size_t meta_bytes_max = 64 << 10;  // a larger file is not read
+
+  /// The meta file of a transcript, given by its path without `.jsonl`. Empty: it has none.
+  virtual std::string meta_file(std::string_view stem) const = 0;
+  /// Text that is not JSON and fields of other types are ignored.
+  virtual SubagentMeta parse_subagent_meta(std::string_view text) const = 0;
+
+ protected:
+  ~SubagentFiles() = default;
+};
+
+/// Lists of todos that are kept outside the transcripts.
+class TodoFiles {
+ public:
+  static constexpr std::size_t todo_bytes_max = 256 << 10;  // a larger file is not read
+  static constexpr std::size_t todos_max = 512;             // of a session; more are left out
+
+  /// Directories relative to a root that contain the sources of all sessions.
+  virtual std::span<const std::string_view> todo_directories() const = 0;
+  /// The sources of a session; empty if its name cannot be a file name.
+  virtual std::vector<TodoSource> todo_sources(std::string_view session) const = 0;
+  /// The session whose list a path below a root belongs to; empty: none.
+  virtual std::string session_of_todo_path(std::string_view path) const = 0;
+  /// Absent if the text is not a list (read while it was written).
+  virtual std::optional<std::vector<Todo>> parse_todo_list(std::string_view text) const = 0;
+  /// The number of a file in a source that is a directory; absent: not a todo.
+  virtual std::optional<std::uint64_t> todo_number(std::string_view file_name) const = 0;
+  /// Absent if the text is not a todo.
+  virtual std::optional<Todo> parse_todo(std::string_view text) const = 0;
+
+ protected:
+  ~TodoFiles() = default;
+};
+
+/// Titles that are kept outside the transcripts.
+class TitleFiles {
+ public:
+  static constexpr std::size_t title_file_bytes_max = 1 << 20;  // a larger file is not read
+
+  /// Relative to a root; the title files are there or below it.
+  virtual std::string_view title_path() const = 0;
+  /// The title file of a transcript, both relative to the root; empty: none.
+  virtual std::string title_file(std::string_view transcript) const = 0;
+  /// The titles in such a file, a later one replaces an earlier one. Text that cannot be read is left out.
+  virtual std::vector<SessionTitle> parse_titles(std::string_view text) const = 0;
+
+ protected:
+  ~TitleFiles() = default;
+};
+
+/// Evidence of which process writes a transcript. By default there is none.
+class Writers {
+ public:
+  virtual ~Writers() = default;
+  /// True if a process that runs a session has its transcript open: its working directory proves nothing.
+  virtual bool keeps_transcript_open() const { return false; }
+  /// A file, relative to the root, that the writer of a transcript holds a flock() on; empty: none. The
+  /// argument is the transcript's path.
+  virtual std::string writer_lock(std::string_view) const { return {}; }
+  /// True if files in a transcript's directory name its writer; then writer_of().
+  virtual bool names_writers() const { return false; }
+  /// The process that a file in a transcript's directory names as its writer, by the file's name; 0: none.
+  virtual std::int64_t writer_of(std::string_view) const { return 0; }
+};
+
+/// Requests that only a person can answer: questions, plans, permissions. By default any call may need a
+/// permission, and asks for nothing else.
+class Requests {
+ public:
+  virtual ~Requests() = default;
+  static constexpr std::size_t prompt_bytes_max = 800;  // of the text in a description
+
+  /// What a call of this tool asks the user: `question`, `plan`; empty: nothing.
+  virtual std::string_view prompt_reason(std::string_view) const { return {}; }
+  /// False for tools that never wait for the user's permission, and for those that start subagents, whose own
+  /// calls are listed too.
+  virtual bool may_need_permission(std::string_view) const { return true; }
+  /// By tool and input (JSON, possibly shortened): `approve Bash: <command>`, the question's text, `plan:
+  /// <first line>`. At most about prompt_bytes_max bytes; may contain control characters.
+  virtual std::string describe_prompt(std::string_view tool, std::string_view) const {
+    return "approve " + std::string(tool);
+  }
+  /// True if a question for the user's permission may be asked in this permission mode, and leaves no trace
+  /// on disk.
+  virtual bool hides_permissions(std::string_view) const { return false; }
+};
+
+/// What a program writes to the command of its status line.
+class StatusLines {
+ public:
+  static constexpr std::size_t status_line_bytes_max = 64 << 10;  // a longer one is not read
+
+  /// Absent unless it is a JSON object.
+  virtual std::optional<StatusLine> parse_status_line(std::string_view json) const = 0;
+
+ protected:
+  ~StatusLines() = default;
+};
+
 /// Stateless and thread-safe; lives as long as the process.
 class AgentProgram {
  public:
-  static constexpr std::size_t meta_bytes_max = 64 << 10;         // a larger meta file is not read
-  static constexpr std::size_t registry_bytes_max = 64 << 10;     // a larger registry file is not read
-  static constexpr std::size_t todo_bytes_max = 256 << 10;        // a larger todo file is not read
-  static constexpr std::size_t title_file_bytes_max = 1 << 20;    // a larger title file is not read
-  static constexpr std::size_t status_line_bytes_max = 64 << 10;  // a longer one is not read
-  static constexpr std::size_t prompt_bytes_max = 800;            // of the text in a described prompt
-  static constexpr std::size_t todos_max = 512;                   // of a session; more are left out
-
   virtual ~AgentProgram() = default;
 
   /// The name on the wire and in configuration: `claude-code`.
@@ -125,79 +240,11 @@ class AgentProgram {
   virtual bool may_contain_transcripts(std::size_t, std::string_view) const { return true; }
   /// `below`: path below the transcript directory, without `.jsonl`; the absolute path of a file elsewhere.
   virtual StreamIdentity identify(std::string_view below) const = 0;
-  /// The meta file of a transcript, given by its path without `.jsonl`. Empty: it has none.
-  virtual std::string meta_file(std::string_view) const { return {}; }
   /// The transcript stem that a transcript or meta file name belongs to.
   virtual std::string_view stem_of(std::string_view file_name) const {
     if (file_name.ends_with(transcript_suffix)) file_name.remove_suffix(transcript_suffix.size());
     return file_name;
   }
-  /// Text that is not JSON and fields of other types are ignored.
-  virtual SubagentMeta parse_subagent_meta(std::string_view) const { return {}; }
-
-  // status evidence
-  /// Directory of registry files relative to a root; empty: this program has none.
-  virtual std::string_view registry_directory() const { return {}; }
-  virtual bool is_registry_file(std::string_view) const { return false; }
-  /// True if every running session of this version has a registry file.
-  virtual bool keeps_registry(std::string_view) const { return false; }
-  /// By file name and content; absent if the content is incomplete (read while it was written). Fields of a
-  /// wrong type are ignored.
-  virtual std::optional<RegistryEntry> parse_registry_file(std::string_view, std::string_view) const {
-    return std::nullopt;
-  }
-
-  // writers of a transcript
-  /// True if a process that runs a session has its transcript open: its working directory proves nothing.
-  virtual bool keeps_transcript_open() const { return false; }
-  /// A file, relative to the root, that the writer of a transcript holds a flock() on; empty: none. The
-  /// argument is the transcript's path.
-  virtual std::string writer_lock(std::string_view) const { return {}; }
-  /// True if files in a transcript's directory name its writer; then writer_of().
-  virtual bool names_writers() const { return false; }
-  /// The process that a file in a transcript's directory names as its writer, by the file's name; 0: none.
-  virtual std::int64_t writer_of(std::string_view) const { return 0; }
-  /// True if a question for the user's permission may be asked in this permission mode, and leaves no trace
-  /// on disk.
-  virtual bool hides_permissions(std::string_view) const { return false; }
-
-  // pending prompts
-  /// What a call of this tool asks the user: `question`, `plan`; empty: nothing.
-  virtual std::string_view prompt_reason(std::string_view) const { return {}; }
-  /// False for tools that never wait for the user's permission, and for those that start subagents, whose own
-  /// calls are listed too.
-  virtual bool may_need_permission(std::string_view) const { return true; }
-  /// By tool and input (JSON, possibly shortened): `approve Bash: <command>`, the question's text, `plan:
-  /// <first line>`. At most about prompt_bytes_max bytes; may contain control characters.
-  virtual std::string describe_prompt(std::string_view tool, std::string_view) const {
-    return "approve " + std::string(tool);
-  }
-
-  // todo lists
-  /// Directories relative to a root that contain the sources of all sessions.
-  virtual std::span<const std::string_view> todo_directories() const { return {}; }
-  /// The sources of a session; empty if its name cannot be a file name.
-  virtual std::vector<TodoSource> todo_sources(std::string_view) const { return {}; }
-  /// The session whose list a path below a root belongs to; empty: none.
-  virtual std::string session_of_todo_path(std::string_view) const { return {}; }
-  /// Absent if the text is not a list (read while it was written).
-  virtual std::optional<std::vector<Todo>> parse_todo_list(std::string_view) const { return std::nullopt; }
-  /// The number of a file in a source that is a directory; absent: not a todo.
-  virtual std::optional<std::uint64_t> todo_number(std::string_view) const { return std::nullopt; }
-  /// Absent if the text is not a todo.
-  virtual std::optional<Todo> parse_todo(std::string_view) const { return std::nullopt; }
-
-  // titles that are kept outside the transcript
-  /// Relative to a root; the title files are there or below it. Empty: this program has none.
-  virtual std::string_view title_path() const { return {}; }
-  /// The title file of a transcript, both relative to the root; empty: none.
-  virtual std::string title_file(std::string_view) const { return {}; }
-  /// The titles in such a file, a later one replaces an earlier one. Text that cannot be read is left out.
-  virtual std::vector<SessionTitle> parse_titles(std::string_view) const { return {}; }
-
-  // status line
-  /// The JSON that the program writes to the command of its status line; absent unless it is an object.
-  virtual std::optional<StatusLine> parse_status_line(std::string_view) const { return std::nullopt; }
 
   // process
   /// The words of the command that continues a session in its working directory; its id follows. Empty: there
@@ -205,6 +252,15 @@ class AgentProgram {
   virtual std::span<const std::string_view> resume_command() const { return {}; }
   /// True for the command line of a running instance; the first argument is the executable.
   virtual bool matches_process(std::span<const std::string>) const { return false; }
+
+  // status evidence; null: the program has none
+  virtual const Writers& writers() const;
+  virtual const Requests& requests() const;
+  virtual const RegistryFiles* registry() const { return nullptr; }
+  virtual const SubagentFiles* subagent_files() const { return nullptr; }
+  virtual const TodoFiles* todo_files() const { return nullptr; }
+  virtual const TitleFiles* title_files() const { return nullptr; }
+  virtual const StatusLines* status_lines() const { return nullptr; }
 };
 
 /// All programs, in the order in which they are probed.

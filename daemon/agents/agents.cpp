@@ -23,6 +23,16 @@ std::span<const AgentProgram* const> agent_programs() {
 
 const AgentProgram& default_program() { return claude_code::program(); }
 
+const Writers& AgentProgram::writers() const {
+  static const Writers by_default;
+  return by_default;
+}
+
+const Requests& AgentProgram::requests() const {
+  static const Requests by_default;
+  return by_default;
+}
+
 namespace {
 
 const AgentProgram* program_of(const LineParser::Parsed& record) {

@@ -72,7 +72,7 @@ std::string describe_call(std::string_view tool, std::string_view input_json, st
   }
   std::string text = reason == "question" ? "" : reason == "plan" ? "plan" : "approve " + std::string(tool);
   if (!what.empty() && !text.empty()) text += ": ";
-  return text.append(what, 0, AgentProgram::prompt_bytes_max);
+  return text.append(what, 0, Requests::prompt_bytes_max);
 }
 
 std::uint64_t decoded_bytes(std::string_view base64) {

@@ -18,8 +18,8 @@ struct Content {
 /// The texts and images of a message. Text blocks have a type that ends with `text`.
 Content content_of(const Value& content);
 
-/// What a call asks the user, as AgentProgram::describe_prompt(): by its input's best known member. `reason`:
-/// of AgentProgram::prompt_reason().
+/// What a call asks the user, as Requests::describe_prompt(): by its input's best known member. `reason`:
+/// of Requests::prompt_reason().
 std::string describe_call(std::string_view tool, std::string_view input_json, std::string_view reason);
 
 /// The size of base64 data once it is decoded.

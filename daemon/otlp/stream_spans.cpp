@@ -32,7 +32,7 @@ void add_usage(Attributes& to, std::int64_t input, std::int64_t output, std::int
 }
 
 std::string_view prompt_reason(std::string_view program, std::string_view tool) {
-  if (const AgentProgram* known = find_agent_program(program)) return known->prompt_reason(tool);
+  if (const AgentProgram* known = find_agent_program(program)) return known->requests().prompt_reason(tool);
   return {};
 }
 

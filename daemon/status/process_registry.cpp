@@ -12,17 +12,20 @@ int rank(Liveness liveness) {
   return liveness == Liveness::alive ? 2 : liveness == Liveness::foreign ? 1 : 0;
 }
 
+/// The program of the root has a registry.
 std::string registry_path(const Root& root) {
-  return root.path + '/' + std::string(root.program->registry_directory());
+  return root.path + '/' + std::string(root.program->registry()->registry_directory());
 }
 
 std::vector<std::string> list_registry_files(const Root& root) {
   std::vector<std::string> names;
+  const RegistryFiles* const files = root.program->registry();
+  if (!files) return names;
   const Directory directory(registry_path(root), Symlinks::follow);
   if (directory.error()) return names;
   std::size_t seen = 0;
   directory.for_each([&](std::string_view name, FileType) {
-    if (seen++ < ProcessRegistry::names_max && root.program->is_registry_file(name)) names.emplace_back(name);
+    if (seen++ < ProcessRegistry::names_max && files->is_registry_file(name)) names.emplace_back(name);
   });
   return names;
 }
@@ -93,7 +96,7 @@ void ProcessRegistry::read_all(const Root& root, const std::vector<std::string>&
 }
 
 void ProcessRegistry::on_change(const Root& root, std::string_view file_name) {
-  if (stopped_ || !root.program->is_registry_file(file_name)) return;
+  if (stopped_ || !root.program->registry() || !root.program->registry()->is_registry_file(file_name)) return;
   const std::string path = registry_path(root) + '/' + std::string(file_name);
   incomplete_.erase(path);
   read(root, path);
@@ -109,7 +112,7 @@ void ProcessRegistry::read(const Root& root, const std::string& path) {
   auto guard = boost::asio::make_work_guard(io_);
   boost::asio::post(
       disk_, [this, alive = std::weak_ptr<char>(alive_), &root, path, guard = std::move(guard)] {
-        auto file = read_small_file(path, AgentProgram::registry_bytes_max);
+        auto file = read_small_file(path, RegistryFiles::registry_bytes_max);
         boost::asio::post(guard.get_executor(), [this, alive, &root, path, file = std::move(file)] {
           if (alive.expired()) return;
           const bool changed_again = reading_.extract(path).mapped();
@@ -126,8 +129,8 @@ void ProcessRegistry::on_read(const Root& root, const std::string& path, const S
     return;
   }
   if (!file.ok()) return;  // its last state stays
-  auto entry =
-      root.program->parse_registry_file(std::string_view(path).substr(path.rfind('/') + 1), file.text);
+  auto entry = root.program->registry()->parse_registry_file(
+      std::string_view(path).substr(path.rfind('/') + 1), file.text);
   if (!entry) return retry_later(root, path);
   incomplete_.erase(path);
   apply(root, path, std::move(*entry));

@@ -20,7 +20,7 @@ bool contains(const std::vector<std::string>& all, const std::string& one) {
 bool runs(const AgentProcess& process, const SessionPlace& place) {
   if (process.program != place.program) return false;
   return contains(process.open_files, place.transcript) ||
-         (!place.program->keeps_transcript_open() && contains(place.directories, process.cwd));
+         (!place.program->writers().keeps_transcript_open() && contains(place.directories, process.cwd));
 }
 
 }  // namespace
@@ -189,7 +189,8 @@ bool SessionProcesses::apply(const std::string& session, Tracked& tracked, const
     tracked.evidence = ProcessEvidence::present;
     if (!is_watched)
       tracked.due = now + patience_;
-    else if (tracked.place.program->keeps_transcript_open())  // it may close one of several and live on
+    else if (tracked.place.program->writers()
+                 .keeps_transcript_open())  // it may close one of several and live on
       tracked.due =
           now + std::clamp(std::chrono::duration_cast<std::chrono::milliseconds>(now - tracked.grown),
                            patience_, std::max(patience_, closed_interval));
@@ -220,11 +221,11 @@ SessionProcesses::Writers SessionProcesses::writers_of(const SessionPlace& place
   if (!place.writer_lock.empty()) writers.alive = table.holders(place.writer_lock, locks);
   std::size_t seen = 0;
   const auto slash = place.transcript.rfind('/');
-  if (!place.program->names_writers() || slash == std::string::npos) return writers;
+  if (!place.program->writers().names_writers() || slash == std::string::npos) return writers;
   const Directory directory(place.transcript.substr(0, slash), Symlinks::follow);
   if (directory.error()) return writers;
   directory.for_each([&](std::string_view name, FileType) {
-    const std::int64_t pid = seen++ < entries_max ? place.program->writer_of(name) : 0;
+    const std::int64_t pid = seen++ < entries_max ? place.program->writers().writer_of(name) : 0;
     if (pid == 0) return;
     if (table.check(pid, {}, {}) == Liveness::alive)
       writers.alive.push_back(pid);
@@ -238,7 +239,7 @@ SessionProcesses::Writers SessionProcesses::writers_of(const SessionPlace& place
 bool SessionProcesses::can_decide(const Tracked& tracked, const Scan& scan) {
   if (tracked.was_seen || tracked.place.keeps_registry) return true;
   const bool is_recognised =
-      tracked.place.program->keeps_transcript_open() || !tracked.place.directories.empty();
+      tracked.place.program->writers().keeps_transcript_open() || !tracked.place.directories.empty();
   return scan.processes.shows_all && is_recognised &&
          std::any_of(scan.local_roots.begin(), scan.local_roots.end(), [&](const std::string& root) {
            return watch::at_or_below(tracked.place.transcript, root);

@@ -16,8 +16,9 @@ SessionTitles::SessionTitles(boost::asio::io_context& io, boost::asio::any_io_ex
 void SessionTitles::stop() { alive_.reset(); }
 
 void SessionTitles::track(const std::string& session, const Root& root, const std::string& transcript) {
-  const std::string file =
-      root.program->title_file(std::string_view(transcript).substr(root.path.size() + 1));
+  const TitleFiles* const format = root.program->title_files();
+  if (!format) return;
+  const std::string file = format->title_file(std::string_view(transcript).substr(root.path.size() + 1));
   if (file.empty()) return;
   std::string path = root.path + '/' + file;
   if (const auto known = tracked_.find(session); known != tracked_.end()) {
@@ -25,7 +26,7 @@ void SessionTitles::track(const std::string& session, const Root& root, const st
     untrack(session);
   }
   File& entry = files_[path];
-  entry.program = root.program;
+  entry.format = format;
   entry.sessions.insert(session);
   dirty_.insert(path);
   tracked_[session].file = std::move(path);
@@ -58,19 +59,19 @@ void SessionTitles::rescan() {
 void SessionTitles::read_dirty() {
   if (reading_ || dirty_.empty() || !alive_) return;
   reading_ = true;
-  std::vector<std::pair<std::string, const AgentProgram*>> files;
+  std::vector<std::pair<std::string, const TitleFiles*>> files;
   while (!dirty_.empty() && files.size() < batch_max) {
     std::string path = std::move(dirty_.extract(dirty_.begin()).value());
-    const AgentProgram* const program = files_.at(path).program;
-    files.emplace_back(std::move(path), program);
+    const TitleFiles* const format = files_.at(path).format;
+    files.emplace_back(std::move(path), format);
   }
   auto guard = boost::asio::make_work_guard(io_);
   boost::asio::post(disk_, [this, alive = std::weak_ptr<char>(alive_), files = std::move(files),
                             guard = std::move(guard)]() mutable {
     std::vector<Result> results;
-    for (auto& [path, program] : files) {
-      const SmallFile file = read_small_file(path, AgentProgram::title_file_bytes_max);
-      if (file.ok()) results.push_back({std::move(path), program->parse_titles(file.text)});
+    for (auto& [path, format] : files) {
+      const SmallFile file = read_small_file(path, TitleFiles::title_file_bytes_max);
+      if (file.ok()) results.push_back({std::move(path), format->parse_titles(file.text)});
     }
     boost::asio::post(guard.get_executor(), [this, alive, results = std::move(results)] {
       if (alive.expired()) return;

@@ -41,7 +41,7 @@ class SessionTitles {
     std::string file, title;
   };
   struct File {
-    const AgentProgram* program = nullptr;
+    const TitleFiles* format = nullptr;
     std::set<std::string> sessions;
   };
   struct Result {

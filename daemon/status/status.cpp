@@ -42,7 +42,7 @@ Status ended(const Evidence& evidence, const TranscriptSummary& summary) {
 }
 
 std::string describe(const AgentProgram& program, const OpenCall& call) {
-  return replace_controls(program.describe_prompt(call.tool, call.input), detail_bytes_max);
+  return replace_controls(program.requests().describe_prompt(call.tool, call.input), detail_bytes_max);
 }
 
 /// `approve one of 2: Write: <file_path>; Bash: <command>`, newest first.
@@ -60,7 +60,7 @@ std::string describe(const AgentProgram& program, const std::vector<const OpenCa
 /// The newest open question or plan; null: none.
 const OpenCall* newest_prompt(const AgentProgram& program, const std::vector<OpenCall>& calls) {
   const auto found = std::find_if(calls.rbegin(), calls.rend(), [&](const OpenCall& call) {
-    return !program.prompt_reason(call.tool).empty();
+    return !program.requests().prompt_reason(call.tool).empty();
   });
   return found == calls.rend() ? nullptr : &*found;
 }
@@ -70,7 +70,7 @@ std::vector<const OpenCall*> calls_to_approve(const Evidence& evidence, const st
   std::vector<const OpenCall*> found;
   for (const OpenCall& call : calls) {
     const bool is_answered = evidence.answered && evidence.answered->contains(call.call);
-    if (!is_answered && evidence.program->may_need_permission(call.tool)) found.push_back(&call);
+    if (!is_answered && evidence.program->requests().may_need_permission(call.tool)) found.push_back(&call);
   }
   return found;
 }
@@ -85,7 +85,7 @@ void add_pending_call(const Evidence& evidence, const TranscriptSummary& summary
     call = calls.size() == 1 ? calls.front() : nullptr;
   }
   if (!call) return;
-  if (const std::string_view reason = program.prompt_reason(call->tool); !reason.empty())
+  if (const std::string_view reason = program.requests().prompt_reason(call->tool); !reason.empty())
     status.reason = reason;
   status.detail = describe(program, *call);
 }
@@ -113,7 +113,7 @@ std::optional<Status> recorded_wait(const Evidence& evidence, const TranscriptSu
     return status;
   }
   if (const OpenCall* call = newest_prompt(program, summary.calls)) {
-    Status status = make_status("waiting", program.prompt_reason(call->tool), "transcript",
+    Status status = make_status("waiting", program.requests().prompt_reason(call->tool), "transcript",
                                 or_last_activity(call->started));
     status.detail = describe(program, *call);
     return status;
@@ -124,11 +124,11 @@ std::optional<Status> recorded_wait(const Evidence& evidence, const TranscriptSu
 
 /// `Bash: make (may be waiting for approval: not visible)`; empty: nothing hints at it.
 std::string unseen_permission(const Evidence& evidence, const TranscriptSummary& summary) {
-  if (!evidence.program->hides_permissions(summary.permission_mode) ||
+  if (!evidence.program->requests().hides_permissions(summary.permission_mode) ||
       evidence.quiet < unseen_permission_after)
     return {};
   const auto call = std::find_if(summary.calls.rbegin(), summary.calls.rend(), [&](const OpenCall& each) {
-    return evidence.program->may_need_permission(each.tool);
+    return evidence.program->requests().may_need_permission(each.tool);
   });
   if (call == summary.calls.rend()) return {};
   constexpr std::string_view verb = "approve ", note = " (may be waiting for approval: not visible)";

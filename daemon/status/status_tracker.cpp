@@ -48,12 +48,11 @@ bool is_open(const std::string& call, const TranscriptSummary& summary) {
 std::vector<std::string> watched_prefixes(const std::vector<Root>& roots) {
   std::vector<std::string> prefixes;
   for (const Root& root : roots) {
-    const auto add = [&](std::string_view name) {
-      if (!name.empty()) prefixes.push_back(root.path + '/' + std::string(name));
-    };
-    add(root.program->registry_directory());
-    for (const std::string_view name : root.program->todo_directories()) add(name);
-    add(root.program->title_path());
+    const auto add = [&](std::string_view name) { prefixes.push_back(root.path + '/' + std::string(name)); };
+    if (const RegistryFiles* registry = root.program->registry()) add(registry->registry_directory());
+    if (const TodoFiles* todos = root.program->todo_files())
+      for (const std::string_view name : todos->todo_directories()) add(name);
+    if (const TitleFiles* titles = root.program->title_files()) add(titles->title_path());
   }
   return prefixes;
 }
@@ -163,12 +162,14 @@ void StatusTracker::Impl::on_path_change(const std::string& path) {
 
 void StatusTracker::Impl::on_change_below(const Root& root, const std::string& path) {
   const std::string_view directory = std::string_view(path).substr(0, path.find('/'));
-  if (directory == root.program->registry_directory()) {
+  const RegistryFiles* const files = root.program->registry();
+  if (files && directory == files->registry_directory()) {
     if (directory.size() == path.size()) return registry.scan(root);
     return registry.on_change(root, std::string_view(path).substr(directory.size() + 1));
   }
   titles.on_change(root.path + '/' + path);
-  const auto lists_of = root.program->todo_directories();
+  const TodoFiles* const todos = root.program->todo_files();
+  const auto lists_of = todos ? todos->todo_directories() : std::span<const std::string_view>();
   if (std::find(lists_of.begin(), lists_of.end(), directory) != lists_of.end()) lists.on_change(root, path);
 }
 
@@ -221,7 +222,7 @@ const Root* StatusTracker::Impl::root_of(const TranscriptSummary& summary) const
 /// Absolute; empty: the program has none.
 std::string StatusTracker::Impl::writer_lock(const TranscriptSummary& summary) const {
   const Root* const root = root_of(summary);
-  const std::string lock = root ? root->program->writer_lock(summary.path) : std::string();
+  const std::string lock = root ? root->program->writers().writer_lock(summary.path) : std::string();
   return lock.empty() ? lock : root->path + '/' + lock;
 }
 
@@ -231,10 +232,11 @@ void StatusTracker::Impl::track_process(const std::string& session, const Sessio
   const bool has_ended = state.status.state == "ended" && state.status.source == "registry";
   if (!state.summary.known || process.entry || has_ended) return processes.untrack(session);
   const AgentProgram& program = program_of(state.summary);
-  processes.track(session,
-                  {&program, state.summary.directories, state.summary.path, writer_lock(state.summary),
-                   program.keeps_registry(state.summary.version)},
-                  state.quiet_since);
+  const bool keeps_registry = program.registry() && program.registry()->keeps_registry(state.summary.version);
+  processes.track(
+      session,
+      {&program, state.summary.directories, state.summary.path, writer_lock(state.summary), keeps_registry},
+      state.quiet_since);
 }
 
 Evidence StatusTracker::Impl::evidence_of(const std::string& session, Session& state,
@@ -305,7 +307,7 @@ void StatusTracker::Impl::schedule(const Session& state, const Status& status) {
   if (state.compacting_ms) return set_timer(state.compacting_since + compacting_max);
   if (status.source != "transcript") return;
   const bool may_hint = !state.summary.calls.empty() && status.detail.empty() &&
-                        program_of(state.summary).hides_permissions(state.summary.permission_mode);
+                        program_of(state.summary).requests().hides_permissions(state.summary.permission_mode);
   const auto hint_due = state.quiet_since + unseen_permission_after;
   set_timer(may_hint && hint_due > SteadyClock::now() ? hint_due : state.quiet_since + quiet_limit);
 }

@@ -16,41 +16,40 @@ struct SourceRead {
   bool is_incomplete = false;
 };
 
-SourceRead read_list_file(const AgentProgram& program, const std::string& path) {
+SourceRead read_list_file(const TodoFiles& format, const std::string& path) {
   SourceRead read;
-  const SmallFile file = read_small_file(path, AgentProgram::todo_bytes_max);
+  const SmallFile file = read_small_file(path, TodoFiles::todo_bytes_max);
   if (!file.ok()) return read;
-  auto todos = program.parse_todo_list(file.text);
+  auto todos = format.parse_todo_list(file.text);
   read.is_incomplete = !todos;
   if (todos) read.list = TodoList{std::move(*todos), file.stat.modified_ms(), {}, {}};
   return read;
 }
 
 /// The names of the first todos by number.
-std::vector<std::pair<std::uint64_t, std::string>> todo_files(const AgentProgram& program,
+std::vector<std::pair<std::uint64_t, std::string>> todo_files(const TodoFiles& format,
                                                               const Directory& directory) {
   std::vector<std::pair<std::uint64_t, std::string>> files;
   std::size_t seen = 0;
   directory.for_each([&](std::string_view name, FileType) {
     if (seen++ >= todo_names_max) return;
-    if (const auto number = program.todo_number(name)) files.emplace_back(*number, name);
+    if (const auto number = format.todo_number(name)) files.emplace_back(*number, name);
   });
   std::sort(files.begin(), files.end());
-  if (files.size() > AgentProgram::todos_max) files.resize(AgentProgram::todos_max);
+  if (files.size() > TodoFiles::todos_max) files.resize(TodoFiles::todos_max);
   return files;
 }
 
-SourceRead read_list_directory(const AgentProgram& program, const std::string& path,
-                               const Directory& directory) {
+SourceRead read_list_directory(const TodoFiles& format, const std::string& path, const Directory& directory) {
   SourceRead read;
   TodoList list;
   list.modified_ms = directory.stat().modified_ms();
   bool has_files = false;
-  for (const auto& [number, name] : todo_files(program, directory)) {
-    const SmallFile file = read_small_file(path + '/' + name, AgentProgram::todo_bytes_max);
+  for (const auto& [number, name] : todo_files(format, directory)) {
+    const SmallFile file = read_small_file(path + '/' + name, TodoFiles::todo_bytes_max);
     if (!file.ok()) continue;
     has_files = true;
-    auto todo = program.parse_todo(file.text);
+    auto todo = format.parse_todo(file.text);
     if (!todo) {
       read.is_incomplete = true;
       continue;
@@ -64,20 +63,26 @@ SourceRead read_list_directory(const AgentProgram& program, const std::string& p
   return read;
 }
 
+/// Of a program without such files there are none.
+std::vector<TodoSource> sources_of(const Root& root, const std::string& session) {
+  const TodoFiles* const format = root.program->todo_files();
+  return format ? format->todo_sources(session) : std::vector<TodoSource>();
+}
+
 }  // namespace
 
 TodoRead read_todo_list(const Root& root, const std::string& session) {
   TodoRead result;
-  for (const TodoSource& source : root.program->todo_sources(session)) {
+  for (const TodoSource& source : sources_of(root, session)) {
     const std::string path = root.path + '/' + source.path;
     SourceRead read;
     if (source.is_directory) {
       const Directory directory(path, Symlinks::follow);
       if (directory.error()) continue;
       result.directories[path] = directory.stat().modified_ms();
-      read = read_list_directory(*root.program, path, directory);
+      read = read_list_directory(*root.program->todo_files(), path, directory);
     } else {
-      read = read_list_file(*root.program, path);
+      read = read_list_file(*root.program->todo_files(), path);
     }
     result.is_incomplete |= read.is_incomplete;
     if (!read.list || (result.list && read.list->modified_ms < result.list->modified_ms)) continue;
@@ -104,8 +109,10 @@ void TodoLists::stop() {
 }
 
 void TodoLists::watch_root(const Root& root) {
+  const TodoFiles* const format = root.program->todo_files();
+  if (!format) return;
   bool is_changed = false;
-  for (const std::string_view name : root.program->todo_directories()) {
+  for (const std::string_view name : format->todo_directories()) {
     const std::string path = root.path + '/' + std::string(name);
     const DirectoryId id = directory_id(path);
     if (id != DirectoryId{}) watcher_.watch(path);
@@ -115,9 +122,8 @@ void TodoLists::watch_root(const Root& root) {
 }
 
 void TodoLists::track(const std::string& session) {
-  const bool has_sources = std::any_of(roots_.begin(), roots_.end(), [&](const Root& root) {
-    return !root.program->todo_sources(session).empty();
-  });
+  const bool has_sources = std::any_of(roots_.begin(), roots_.end(),
+                                       [&](const Root& root) { return !sources_of(root, session).empty(); });
   if (has_sources && tracked_.try_emplace(session).second) mark_dirty(session);
 }
 
@@ -126,7 +132,7 @@ void TodoLists::untrack(const std::string& session) {
   dirty_.erase(session);
   incomplete_.erase(session);
   for (const Root& root : roots_)
-    for (const TodoSource& source : root.program->todo_sources(session)) {
+    for (const TodoSource& source : sources_of(root, session)) {
       const std::string path = root.path + '/' + source.path;
       if (watched_.erase(path)) watcher_.unwatch(path);
     }
@@ -142,7 +148,7 @@ void TodoLists::on_change(const Root& root, const std::string& path) {
     watch_root(root);
     return rescan();
   }
-  const std::string session = root.program->session_of_todo_path(path);
+  const std::string session = root.program->todo_files()->session_of_todo_path(path);
   watched_.erase(root.path + '/' + path);  // the name may belong to a different directory now
   mark_dirty(session);
 }

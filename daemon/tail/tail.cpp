@@ -489,7 +489,7 @@ class Tail::Impl final : private Discovery::Observer {
   }
 
   void on_file_dropped(Node& directory, const std::string& stem, Discovery::File& file) override {
-    if (file.followed) return follower_.leave(*file.followed);
+    if (const auto followed = file.followed) return follower_.leave(*followed);
     const std::string path = Discovery::transcript_path(directory, stem);
     retries_.erase(path);
     report_cold_removed(directory, stem, file);
@@ -509,14 +509,14 @@ class Tail::Impl final : private Discovery::Observer {
   }
 
   void read_meta(const Node& directory, std::string_view stem, const std::shared_ptr<FollowedFile>& file) {
-    const AgentProgram& program = program_of(directory);
-    std::string path = program.meta_file(directory.first + '/' + std::string(stem));
+    const SubagentFiles* const files = program_of(directory).subagent_files();
+    std::string path = files ? files->meta_file(directory.first + '/' + std::string(stem)) : std::string();
     if (path.empty()) return;
     ++pending_metas_;
-    auto work = [path = std::move(path)] { return read_small_file(path, AgentProgram::meta_bytes_max); };
-    disk_.run(std::move(work), [this, file, &program](const SmallFile& read) {
+    auto work = [path = std::move(path)] { return read_small_file(path, SubagentFiles::meta_bytes_max); };
+    disk_.run(std::move(work), [this, file, files](const SmallFile& read) {
       --pending_metas_;
-      if (read.ok() && !file->is_removed()) update_meta(*file, program.parse_subagent_meta(read.text));
+      if (read.ok() && !file->is_removed()) update_meta(*file, files->parse_subagent_meta(read.text));
       check_ready();
     });
   }

@@ -15,7 +15,7 @@ using namespace earshot;
 using namespace earshot::status;
 using fuzz::require;
 
-const AgentProgram& claude = claude_code::program();
+const claude_code::ClaudeCode& claude = claude_code::program();
 
 bool one_of(std::string_view word, std::initializer_list<std::string_view> known) {
   return std::find(known.begin(), known.end(), word) != known.end();
@@ -92,7 +92,7 @@ void try_decide(const std::optional<RegistryEntry>& entry, std::string_view text
 
 void try_lists(std::string_view text) {
   if (const auto todos = claude.parse_todo_list(text)) {
-    require(todos->size() <= AgentProgram::todos_max, "a list is bounded");
+    require(todos->size() <= TodoFiles::todos_max, "a list is bounded");
     for (const Todo& todo : *todos) require(!todo.status.empty(), "a todo has a status");
     require_complete(text, [](std::string_view cut) { return claude.parse_todo_list(cut); });
     require(!parse_entry(text) && !claude.parse_todo(text), "a list is not an object");

@@ -37,7 +37,7 @@ std::string_view last_component(std::string_view path) { return path.substr(path
 
 }  // namespace
 
-const AgentProgram& program() {
+const ClaudeCode& program() {
   static const ClaudeCode claude_code;
   return claude_code;
 }

@@ -80,7 +80,7 @@ std::string_view first_line(std::string_view text) {
 
 std::string join(std::string_view head, std::string_view separator, std::string_view text) {
   std::string line(head);
-  if (!text.empty()) line.append(separator).append(text.substr(0, AgentProgram::prompt_bytes_max));
+  if (!text.empty()) line.append(separator).append(text.substr(0, Requests::prompt_bytes_max));
   return line;
 }
 

@@ -5,12 +5,20 @@
 
 namespace earshot::claude_code {
 
-const AgentProgram& program();
-
-class ClaudeCode : public AgentProgram {
+class ClaudeCode : public AgentProgram,
+                   public RegistryFiles,
+                   public SubagentFiles,
+                   public TodoFiles,
+                   public Requests,
+                   public StatusLines {
  public:
   std::string_view program() const override;
   const RecordFormat& format() const override;
+  const RegistryFiles* registry() const override { return this; }
+  const SubagentFiles* subagent_files() const override { return this; }
+  const TodoFiles* todo_files() const override { return this; }
+  const Requests& requests() const override { return *this; }
+  const StatusLines* status_lines() const override { return this; }
 
   // layout.cpp
   /// `$CLAUDE_CONFIG_DIR`, `~/.claude`, `~/.config/claude`.
@@ -57,5 +65,7 @@ class ClaudeCode : public AgentProgram {
   bool may_need_permission(std::string_view tool) const override;
   std::string describe_prompt(std::string_view tool, std::string_view input) const override;
 };
+
+const ClaudeCode& program();
 
 }  // namespace earshot::claude_code

@@ -43,13 +43,16 @@ std::string_view thread_of(std::string_view stem) {
 }
 
 // `<root>/sessions/YYYY/MM/DD/rollout-<local time>-<thread id>.jsonl`; `archived_sessions/rollout-….jsonl`
-class Codex final : public AgentProgram {
+class Codex final : public AgentProgram, public TitleFiles, public Writers, public Requests {
  public:
   std::string_view program() const override { return program_name; }
   const RecordFormat& format() const override {
     static const Format format;
     return format;
   }
+  const TitleFiles* title_files() const override { return this; }
+  const Writers& writers() const override { return *this; }
+  const Requests& requests() const override { return *this; }
 
   std::vector<std::string> default_roots(const Environment& environment) const override {
     if (const auto directory = environment("CODEX_HOME"); directory && !directory->empty())

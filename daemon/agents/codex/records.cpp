@@ -592,7 +592,7 @@ class Records final : public RecordReader {
         first_of({arguments.text_of("target"), arguments.text_of("id"), arguments.text_of("agent_id")});
     Assembler::Call made;
     made.call = call, made.tool = tool;
-    made.asks = !program().prompt_reason(tool).empty();
+    made.asks = !program().requests().prompt_reason(tool).empty();
     made.background = name == "spawn_agent";
     if (name == "update_plan") made.todos = plan_of(arguments);
     if (name == "close_agent") made.description = target;

@@ -52,13 +52,16 @@ std::string yaml_scalar(std::string_view text, bool continues) {
 }
 
 // `<root>/session-state/<id>/events.jsonl`; older versions `<root>/session-state/<id>.jsonl`
-class Copilot final : public AgentProgram {
+class Copilot final : public AgentProgram, public TitleFiles, public Writers, public Requests {
  public:
   std::string_view program() const override { return program_name; }
   const RecordFormat& format() const override {
     static const Format format;
     return format;
   }
+  const TitleFiles* title_files() const override { return this; }
+  const Writers& writers() const override { return *this; }
+  const Requests& requests() const override { return *this; }
 
   std::vector<std::string> default_roots(const Environment& environment) const override {
     const auto is_blank = [](const std::string& text) { return text.find_first_not_of(" \t") == text.npos; };

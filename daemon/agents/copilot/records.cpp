@@ -362,7 +362,7 @@ class Records final : public RecordReader {
     const Value arguments = json.member("arguments");
     Assembler::Call call;
     call.call = id, call.tool = tool;
-    call.asks = !program().prompt_reason(tool).empty();
+    call.asks = !program().requests().prompt_reason(tool).empty();
     call.description = arguments.text_of("description");
     call.background = arguments.text_of("mode") == "background";
     if (const auto list = tool == "update_todo" ? text_member(arguments, "todos") : std::nullopt) {

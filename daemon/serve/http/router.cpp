@@ -120,7 +120,8 @@ HttpResponse no_content() {
 HttpResponse status_line(const Request& request, const RequestContext&, ServerContext& context) {
   std::optional<StatusLine> line;
   for (const AgentProgram* program : agent_programs())
-    if (!line) line = program->parse_status_line(request.body);
+    if (const StatusLines* lines = program->status_lines(); lines && !line)
+      line = lines->parse_status_line(request.body);
   if (!line) return text_response(400, "the body is not a JSON object");
   if (line->session.empty()) return text_response(400, "the status line names no session");
   if (context.on_status_line) context.on_status_line(*line);

@@ -73,7 +73,7 @@ TEST_CASE("the title in Copilot's workspace file is read in the forms that fit i
                          Row{"name: 'a'b'\n", ""}, Row{"name: null\n", ""}, Row{"name:\n", ""},
                          Row{"user_named: true\n  name: nested\n", ""}, Row{"", ""}}) {
     CAPTURE(row.text);
-    const auto titles = find_agent_program("copilot")->parse_titles(row.text);
+    const auto titles = find_agent_program("copilot")->title_files()->parse_titles(row.text);
     REQUIRE(titles.size() == (row.title.empty() ? 0 : 1));
     if (titles.empty()) continue;
     CHECK(titles[0].session.empty());
@@ -86,7 +86,7 @@ TEST_CASE("a title file that is missing, too long or irregular gives no title") 
   const Root root = root_of("copilot", directory);
   const std::string below = "session-state/";
   directory.write(below + "long/workspace.yaml",
-                  "name: x\n" + std::string(AgentProgram::title_file_bytes_max, '#'));
+                  "name: x\n" + std::string(TitleFiles::title_file_bytes_max, '#'));
   directory.write(below + "pipe/events.jsonl", "");
   REQUIRE(::mkfifo((directory / below + "pipe/workspace.yaml").c_str(), 0600) == 0);
   directory.write(below + "wide/workspace.yaml", "name: " + std::string(2 * title_bytes_max, 'w') + "\n");

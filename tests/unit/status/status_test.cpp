@@ -17,7 +17,7 @@ const std::string noon = "2023-11-14T22:13:20.000Z";
 earshot::RegistryEntry entry(const std::string& status, const std::string& waiting_for = {}) {
   const std::string text = R"({"sessionId":"s","statusUpdatedAt":1700000000000,"status":")" + status +
                            R"(","waitingFor":")" + waiting_for + "\"}";
-  return earshot::default_program().parse_registry_file("42.json", text).value();
+  return earshot::default_program().registry()->parse_registry_file("42.json", text).value();
 }
 
 TranscriptSummary turn_open(std::vector<OpenCall> calls = {}) {

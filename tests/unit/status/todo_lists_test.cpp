@@ -54,7 +54,7 @@ TEST_CASE("an incomplete task file is reported, and the others are read") {
 
 TEST_CASE("files that are too long, irregular or outside the directory are ignored") {
   TemporaryDirectory root;
-  root.write("todos/s-agent-s.json", "[\"" + std::string(earshot::AgentProgram::todo_bytes_max, 'x') + "\"]");
+  root.write("todos/s-agent-s.json", "[\"" + std::string(earshot::TodoFiles::todo_bytes_max, 'x') + "\"]");
   CHECK_FALSE(read_todo_list({"r", root.path()}, "s").list);
   REQUIRE(::mkfifo((root / "todos/f-agent-f.json").c_str(), 0600) == 0);
   CHECK_FALSE(read_todo_list({"r", root.path()}, "f").list);
@@ -72,7 +72,7 @@ TEST_CASE("at most 512 tasks of a session are kept: the lowest numbers") {
                R"({"id":")" + std::to_string(n) + R"(","subject":"t","status":"pending"})");
   const TodoRead read = read_todo_list({"r", root.path()}, "s");
   REQUIRE(read.list);
-  CHECK(read.list->todos.size() == earshot::AgentProgram::todos_max);
+  CHECK(read.list->todos.size() == earshot::TodoFiles::todos_max);
   CHECK(read.list->todos.back().id == "512");
 }
 

@@ -5,7 +5,7 @@
 using namespace earshot;
 
 namespace {
-const AgentProgram& claude = claude_code::program();
+const claude_code::ClaudeCode& claude = claude_code::program();
 }
 
 TEST_CASE("a registry file of the newest version is parsed") {
@@ -45,7 +45,7 @@ TEST_CASE("text that is not one object is refused") {
   }
   CHECK_FALSE(claude.parse_registry_file("0.json", std::string(100, '\0')));
   CHECK_FALSE(claude.parse_registry_file(
-      "0.json", R"({"name":")" + std::string(AgentProgram::registry_bytes_max, 'x') + "\"}"));
+      "0.json", R"({"name":")" + std::string(RegistryFiles::registry_bytes_max, 'x') + "\"}"));
 }
 
 TEST_CASE("no prefix of a registry file is accepted") {

@@ -7,7 +7,7 @@ namespace layout_test {
 using namespace earshot;
 
 namespace {
-const AgentProgram& claude = claude_code::program();
+const claude_code::ClaudeCode& claude = claude_code::program();
 }
 
 TEST_CASE("session and agent come from the path") {

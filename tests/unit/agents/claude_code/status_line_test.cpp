@@ -100,8 +100,8 @@ TEST_CASE("only a JSON object of at most 64 KiB is a status line") {
     CAPTURE(text);
     REQUIRE_FALSE(parse(text));
   }
-  const std::string padding(AgentProgram::status_line_bytes_max, 'x');
+  const std::string padding(StatusLines::status_line_bytes_max, 'x');
   REQUIRE_FALSE(parse("{\"session_id\":\"s\",\"x\":\"" + padding + "\"}"));
   REQUIRE(parse("{\"session_id\":\"s\",\"x\":\"" + padding.substr(100) + "\"}"));
-  REQUIRE_FALSE(find_agent_program("codex")->parse_status_line(R"({"session_id":"s"})"));
+  REQUIRE_FALSE(find_agent_program("codex")->status_lines());
 }
