@@ -12,9 +12,10 @@ int rank(Liveness liveness) {
   return liveness == Liveness::alive ? 2 : liveness == Liveness::foreign ? 1 : 0;
 }
 
-/// The program of the root has a registry.
+/// Empty: the root's program has no registry.
 std::string registry_path(const Root& root) {
-  return root.path + '/' + std::string(root.program->registry()->registry_directory());
+  const RegistryFiles* const files = root.program->registry();
+  return files ? root.path + '/' + std::string(files->registry_directory()) : std::string();
 }
 
 std::vector<std::string> list_registry_files(const Root& root) {
@@ -64,7 +65,8 @@ void ProcessRegistry::stop() {
 void ProcessRegistry::scan(const Root& root) {
   if (stopped_) return;
   // Watch before listing: files that appear in between are reported.
-  if (directory_id(registry_path(root)) != DirectoryId{}) watcher_.watch(registry_path(root));
+  const std::string path = registry_path(root);
+  if (!path.empty() && directory_id(path) != DirectoryId{}) watcher_.watch(path);
   auto guard = boost::asio::make_work_guard(io_);
   boost::asio::post(
       disk_, [this, alive = std::weak_ptr<char>(alive_), &root, copy = root, guard = std::move(guard)] {
@@ -78,10 +80,10 @@ void ProcessRegistry::scan(const Root& root) {
 
 void ProcessRegistry::read_all(const Root& root, const std::vector<std::string>& names) {
   std::set<std::string> paths;
-  const std::string below = registry_path(root) + "/";
+  const std::string directory = registry_path(root), below = directory + "/";
   for (const std::string& name : names) paths.insert(below + name);
   for (const auto& [path, file] : files_)
-    if (path.starts_with(below)) paths.insert(path);  // may have been removed
+    if (!directory.empty() && path.starts_with(below)) paths.insert(path);  // may have been removed
   for (const std::string& path : paths) {
     incomplete_.erase(path);
     read(root, path);

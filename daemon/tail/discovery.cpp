@@ -163,11 +163,14 @@ bool Discovery::is_entered_elsewhere(const std::string& path, const FileId& id) 
 }
 
 void Discovery::leave(const std::string& path) {
-  const auto leave_one = [this](DirectoryNode& directory) {
+  std::size_t left = 0;
+  const auto leave_one = [&](DirectoryNode& directory) {
     DirectoryState& state = directory.second;
     if (std::exchange(state.is_left, true)) return;
+    ++left;
     entered_.erase({state.device, state.inode});
     state.scan = 0;
+    state.scan_queued = state.scan_again = false;
     state.compaction_markers.clear();
     left_.emplace_back(directory.first, "");
   };
@@ -177,7 +180,7 @@ void Discovery::leave(const std::string& path) {
   for (auto at = directories_.lower_bound(below); at != directories_.end() && at->first.starts_with(below);
        ++at)
     leave_one(*at);
-  if (left_.empty()) return;
+  if (left == 0) return;
   watcher_->unwatch(path);
   problems_.clear_below(path);
   if (!was_dropping) drop_some();
@@ -253,7 +256,7 @@ std::vector<Discovery::ScanTask> Discovery::next_scan_tasks() {
 }
 
 void Discovery::start_scans() {
-  while (tasks_ < tasks_max && !scan_queue_.empty()) {
+  while (tasks_ < tasks_max && applications_.size() < applications_max && !scan_queue_.empty()) {
     std::vector<ScanTask> batch = next_scan_tasks();
     if (batch.empty()) break;
     ++tasks_;
@@ -288,7 +291,9 @@ void Discovery::apply_some() {
   for (std::size_t files = options_.files_per_turn; files > 0 && !applications_.empty();) {
     if (apply_part(applications_.front(), files)) applications_.pop_front();
   }
+  start_scans();
   if (!applications_.empty()) return disk_.soon([this] { apply_some(); });
+  if (!is_listing()) missing_.clear();
   check_scanned();
 }
 
@@ -298,7 +303,9 @@ bool Discovery::apply_part(Application& application, std::size_t& files) {
   // An entry may cause the directory to be left; a scan from before that is of no use.
   const auto directory = [&]() -> DirectoryNode* {
     const auto at = directories_.find(listing.path);
-    return at == directories_.end() || at->second.scan != application.scan ? nullptr : &*at;
+    const bool is_current =
+        at != directories_.end() && !at->second.is_left && at->second.scan == application.scan;
+    return is_current ? &*at : nullptr;
   };
   if (!directory()) return true;
   if (!std::exchange(application.has_begun, true) && !begin(application)) return true;
@@ -318,7 +325,11 @@ bool Discovery::apply_part(Application& application, std::size_t& files) {
     DirectoryNode* const at = directory();
     if (!at) return true;
     const DirectoryEntry& entry = listing.entries[application.applied];
-    apply_entry(*at, entry);
+    const std::string path = listing.path + '/' + entry.name;
+    if (missing_.contains(path))  // it may have been removed since
+      check_entry(*at, path, entry.name);
+    else
+      apply_entry(*at, entry);
     if (entry.stat.error) application.error = entry.stat.error;
   }
   DirectoryNode* const at = directory();
@@ -466,6 +477,7 @@ void Discovery::check_entry(DirectoryNode& directory, const std::string& path, c
       }
       const FileStat stat = stat_file(path);
       if (stat.is_missing()) {
+        if (is_listing()) missing_.insert(path);
         forget_other_name(path);
         return problems_.clear(path);
       }
@@ -585,6 +597,7 @@ void Discovery::erase(const std::string& path) {
   if (at == directories_.end()) return;
   const auto file = at->second.files.find(stem_of(path));
   if (file == at->second.files.end()) return;
+  if (is_listing()) missing_.insert(path);
   forget(*at, *file);
   at->second.files.erase(file);
   --files_[at->second.root];

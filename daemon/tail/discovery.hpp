@@ -31,6 +31,7 @@ class Discovery {
   static constexpr std::size_t files_max = 1 << 20;  // more are not followed; reported as a problem
   static constexpr std::size_t directories_max = 1 << 18;  // likewise
   static constexpr std::size_t tasks_max = 4;              // at a time
+  static constexpr std::size_t applications_max = 256;     // listings that wait; then no task is started
 
   /// A known transcript. Small while it is cold: there may be a hundred thousand of them.
   struct File {
@@ -145,6 +146,7 @@ class Discovery {
   void remember(DirectoryNode& directory, Files::value_type& file);
   void forget(const DirectoryNode& directory, const Files::value_type& file);
   void forget_other_name(const std::string& path);
+  bool is_listing() const { return tasks_ > 0 || !applications_.empty(); }
   void check_scanned();
 
   IoThread& disk_;
@@ -164,6 +166,7 @@ class Discovery {
   std::set<const Root*> root_retries_;                             // scheduled
   std::deque<std::string> scan_queue_;
   std::deque<Application> applications_;
+  std::set<std::string> missing_;  // names that were missing since those listings may have been made
   std::deque<std::pair<std::string, std::string>>
       left_;  // directories; the stem of the last file that was dropped
   std::size_t tasks_ = 0;

@@ -486,13 +486,14 @@ int Follower::open(FollowedFile& file) {
 }
 
 bool Follower::close_least_recent() {
-  const auto is_needed = [](const FollowedFile& file) {
-    return file.is_busy() || file.state == State::draining;
+  // A removed file cannot be opened again.
+  const auto rank = [](const FollowedFile& file) {
+    return file.is_busy() ? 2 : file.state == State::draining || file.is_left ? 1 : 0;
   };
   const auto oldest = std::min_element(open_.begin(), open_.end(), [&](const auto& a, const auto& b) {
-    return std::pair(is_needed(*a), a->used) < std::pair(is_needed(*b), b->used);
+    return std::pair(rank(*a), a->used) < std::pair(rank(*b), b->used);
   });
-  if (oldest == open_.end() || is_needed(**oldest)) return false;
+  if (oldest == open_.end() || (*oldest)->is_busy()) return false;
   close(**oldest);
   return true;
 }

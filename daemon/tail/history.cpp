@@ -65,9 +65,10 @@ class FileHistory final : public History {
         offset += static_cast<std::uint64_t>(got);
       }
       std::fill_n(buffer.get() + filled, feed_padding, '\0');
-      // The end that is wanted is that of the file that has this name now.
-      const FileStat now = stat_file(path);
-      if (!now.error && !now.is_same_file(stat_file(fd.get()))) return -ESTALE;
+      // The end that is wanted is that of the file that has this name now. The old one may go on growing by
+      // another name.
+      const FileStat now = stat_file(path), read = stat_file(fd.get());
+      if (!now.error && read.links > 0 && !now.is_same_file(read)) return -ESTALE;
       return static_cast<long>(filled);
     }
   };

@@ -153,6 +153,7 @@ class Tail::Impl final : private Discovery::Observer {
       const FileStat stat = stat_file(Discovery::transcript_path(*located.directory, located.stem));
       if (stat.error || !stat.is_regular()) return then(nullptr);
       // Only the known bytes are skipped: a client that resumes meanwhile receives the rest as events.
+      discovery_.set_inode(*located.directory, located.stem, stat.inode);
       const std::uint64_t known_bytes = update_cold(file, stat);
       const auto followed = follow(*located.directory, located.stem, file, stat);
       if (stat.size < known_bytes) {
@@ -169,6 +170,7 @@ class Tail::Impl final : private Discovery::Observer {
     const auto file = located.file ? located.file->followed : nullptr;
     if (!file || !file->is_added || !follower_.release(*file)) return;
     observer_.on_released(*file);
+    discovery_.set_inode(*located.directory, located.stem, file->stat.inode);
     update_cold(*located.file, file->stat);
     located.file->size = file->bytes_read();  // later bytes are still to be delivered
     located.file->followed = nullptr;
@@ -481,6 +483,7 @@ class Tail::Impl final : private Discovery::Observer {
       retries_.erase(retry);
       problems_.clear(path);
     }
+    discovery_.set_inode(directory, stem, stat.inode);
     const std::uint64_t known_bytes = update_cold(file, stat);
     if (stat.size < known_bytes)
       begin_new_history(*follow(directory, stem, file, stat), "truncated");
@@ -492,6 +495,7 @@ class Tail::Impl final : private Discovery::Observer {
     if (const auto followed = file.followed) return follower_.leave(*followed);
     const std::string path = Discovery::transcript_path(directory, stem);
     retries_.erase(path);
+    problems_.clear(path);
     report_cold_removed(directory, stem, file);
     discovery_.erase(path);
   }

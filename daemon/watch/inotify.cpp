@@ -237,6 +237,7 @@ struct Inotify::Pending {};
 Inotify::Inotify(boost::asio::io_context& io, ChangeCallback)
     : descriptor_(io), error_("notifications are not available on this system; files are polled") {}
 Inotify::~Inotify() = default;
+void Inotify::poll() {}
 void Inotify::retry_refused() {}
 void Inotify::watch(const std::string&) {}
 void Inotify::unwatch(const std::string&) {}

@@ -24,16 +24,19 @@ class Probe:
     """Asks for /healthz again and again from another thread."""
 
     def __init__(self, daemon):
-        self.daemon, self.times, self.stopped = daemon, [], threading.Event()
+        self.daemon, self.times, self.stopped, self.error = daemon, [], threading.Event(), None
         self.thread = threading.Thread(target=self.run)
 
     def run(self):
-        connection = http.client.HTTPConnection("127.0.0.1", self.daemon.port)
-        while not self.stopped.wait(apart_s):
-            began = time.monotonic()
-            connection.request("GET", "/healthz")
-            connection.getresponse().read()
-            self.times.append(time.monotonic() - began)
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", self.daemon.port)
+            while not self.stopped.wait(apart_s):
+                began = time.monotonic()
+                connection.request("GET", "/healthz")
+                connection.getresponse().read()
+                self.times.append(time.monotonic() - began)
+        except Exception as error:
+            self.error = error
 
 
 @contextlib.contextmanager
@@ -46,6 +49,8 @@ def probed(daemon):
     finally:
         probe.stopped.set()
         probe.thread.join()
+    if probe.error:
+        raise probe.error
 
 
 def longest(daemon, cause):
