@@ -47,6 +47,22 @@ TEST_CASE("a session's status follows its registry file") {
         States{"unknown", "idle", "working", "waiting/permission", "working", "idle/background", "ended"});
 }
 
+TEST_CASE("statuses are published beside a root of a program that has no registry") {
+  Loop loop;
+  TemporaryDirectory root, other;
+  SilentWatcher watcher;
+  RecordingObserver observer;
+  root.write(registry_name(::getpid()), registry_of(::getpid(), "s", "busy"));
+  std::vector<Root> roots{{"r", root.path()}};
+  for (const AgentProgram* program : agent_programs())
+    roots.push_back({std::string(program->program()), other.path(), true, program});
+  StatusTracker tracker(loop.io, loop.disk.get_executor(), roots, watcher, observer, {});
+  tracker.start();
+  REQUIRE(loop.until([&] { return tracker.status_of("s").state == "working"; }));
+  tracker.stop();
+  loop.disk.join();
+}
+
 TEST_CASE("a killed process ends its session without any notification") {
   for (const char* proc : {"/proc", "/proc/."}) {  // with exit watches, and with polling
     CAPTURE(proc);

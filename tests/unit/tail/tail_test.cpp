@@ -107,6 +107,24 @@ TEST_CASE("all streams are visited in parts of any size, while some come and go"
   CHECK(names == whole);
 }
 
+TEST_CASE("fault 35: a cold file is replaced, and the new one gets another name: it is one stream") {
+  RootFixture files;
+  const std::string path = files.add("old", prompt(1), 48h), other = files.root / "projects/p/other.jsonl";
+  TailFixture fixture(files.root.path(), Mode::inotify);
+  fixture.start();
+  // As large and as old as before: it stays cold.
+  append(files.root / "new", prompt(1));
+  age(files.root / "new", 48h);
+  fs::rename(files.root / "new", path);
+  fixture.idle();
+  fs::create_hard_link(path, other);
+  append(other, prompt(2));
+  fixture.until([&] { return fixture.observer.has("r/p/old"); });
+  fixture.idle();
+  CHECK_FALSE(fixture.observer.has("r/p/other"));
+  CHECK(fixture.tail->counters().known_files == 1);
+}
+
 TEST_CASE("the filter is used for every transcript, also after a reset") {
   const test::FakeFilter fake_filter;
   RootFixture files;
