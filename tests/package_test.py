@@ -10,6 +10,8 @@ import sys
 import tempfile
 import unittest
 
+import pytest
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "integration"))
 from support.harness import TOP, DaemonCase, build, clean_environment, wait_for  # noqa: E402
 from support.service_manager import Manager, missing  # noqa: E402
@@ -108,6 +110,7 @@ class PackageCase(DaemonCase):
             self.assertEqual(there, output(os.path.join(build(), program), "--version"))
 
 
+@pytest.mark.xdist_group("Debian")  # in one process, which makes the package once
 class Debian(PackageCase):
     generator, tool = "DEB", "dpkg-shlibdeps"
 
@@ -279,6 +282,7 @@ class Debian(PackageCase):
         self.assertEqual(manager.show("earshot.service", "ActiveState"), "inactive")
 
 
+@pytest.mark.xdist_group("Tarball")
 class Tarball(PackageCase):
     generator, tool = "TGZ", "tar"
 
