@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Transcript } from "../../sdk/dist/test/harness.js";
 import { click, post, signIn } from "./browser.mjs";
-import { test, withBrowser } from "./harness.mjs";
+import { test, waitForTitle, withBrowser } from "./harness.mjs";
 import { ScriptedSession, registerProcess } from "./fixtures.mjs";
 
 /** Runs before the page's own script: records notifications and tones instead of playing them. */
@@ -164,7 +164,7 @@ withBrowser("connection and notifications", (env) => {
     await env.daemon.start();
     const { page } = await env.openPage({}, undefined, (fresh) => fresh.addInitScript(recordNotifications));
     const calls = () => page.evaluate(() => globalThis.calls);
-    const title = (wanted) => page.waitForFunction((text) => document.title === text, wanted);
+    const title = (wanted) => waitForTitle(page, wanted);
     const notify = page.getByRole("button", { name: "Notify" });
     const sound = page.getByRole("button", { name: "Sound" });
     await page.locator(".row .status", { hasText: "working" }).waitFor();

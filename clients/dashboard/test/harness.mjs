@@ -53,6 +53,9 @@ export function withBrowser(name, body, skip = false) {
   });
 }
 
+/** The title changes after what the page shows. */
+export const waitForTitle = (page, title) => page.waitForFunction((wanted) => document.title === wanted, title);
+
 /** Waits until the selector matches `count` elements. */
 export const waitForCount = (page, selector, count) =>
   page.waitForFunction(([css, wanted]) => document.querySelectorAll(css).length === wanted, [selector, count]);

@@ -1,7 +1,7 @@
 // Context, cost, times and limits, which the daemon states in session frames. The frames are changed on their way to the page, so that the numbers are known.
 import assert from "node:assert/strict";
 import { click } from "./browser.mjs";
-import { assertFitsWidth, editFrames, test, violations, waitForCount, withBrowser } from "./harness.mjs";
+import { assertFitsWidth, editFrames, test, violations, waitForCount, waitForTitle, withBrowser } from "./harness.mjs";
 import { ScriptedSession, piSession } from "./fixtures.mjs";
 
 const minute_ms = 60_000;
@@ -145,7 +145,7 @@ withBrowser("numbers", (env) => {
     assert.deepEqual(await claude.locator(".window").evaluateAll((all) => all.map((one) => [one.dataset.high, one.querySelector("progress").dataset.high])), [[undefined, undefined], ["", ""]]);
     await page.locator(".top .limits li", { hasText: `5% of ${script}` }).waitFor(); // untrusted text
     assert.equal(await page.locator("img").count(), 0);
-    assert.equal(await page.title(), "earshot");
+    await waitForTitle(page, "earshot");
     await click(row(page, "An older statement"));
     await page.locator(".gauges .limits", { hasText: "42% of 5h" }).waitFor(); // the account's, not the session's own
     await waitForCount(page, ".gauges .limits li", 1);

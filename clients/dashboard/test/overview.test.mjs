@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { click } from "./browser.mjs";
-import { assertFitsWidth, editFrames, test, violations, waitForCount, withBrowser } from "./harness.mjs";
+import { assertFitsWidth, editFrames, test, violations, waitForCount, waitForTitle, withBrowser } from "./harness.mjs";
 import { Rollout, ScriptedSession, registerProcess } from "./fixtures.mjs";
 import { color_schemes, screens } from "./screenshots.mjs";
 
@@ -146,7 +146,7 @@ withBrowser("waiting sessions", (env) => {
     await page.clock.install();
     await page.reload();
     await waitForCount(page, ".card", 2);
-    const title = (wanted) => page.waitForFunction((text) => document.title === text, wanted);
+    const title = (wanted) => waitForTitle(page, wanted);
     const icon = (wanted) => page.waitForFunction((href) => document.querySelector("link[rel=icon]").getAttribute("href") === href, wanted);
     await title("(2) earshot");
     await icon("/icon.svg?count=2");
@@ -402,7 +402,7 @@ withBrowser("waiting sessions", (env) => {
       await assertFitsWidth(page, `the cards at ${width} pixels`);
     }
     assert.deepEqual(await page.evaluate(() => globalThis.violations), []);
-    assert.equal(await page.title(), "(4) earshot");
+    await waitForTitle(page, "(4) earshot");
     assert.deepEqual(errors, []);
   });
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { click } from "./browser.mjs";
-import { test, waitForCount, withBrowser } from "./harness.mjs";
+import { test, waitForCount, waitForTitle, withBrowser } from "./harness.mjs";
 import { ScriptedSession, exampleSessions, registerProcess, waitForExamples } from "./fixtures.mjs";
 
 const whole_timeline = "Timeline: 2 turns, 23 tool calls, 1 subagent, 1 compaction"; // of the long example session
@@ -26,7 +26,7 @@ withBrowser("the page", (env) => {
     await page.locator(".group[data-waiting]", { hasText: "Needs you" }).waitFor();
     await row.locator(".status", { hasText: "permission" }).waitFor();
     await row.locator(".command", { hasText: "make lamp" }).waitFor();
-    assert.equal(await page.title(), "(1) earshot");
+    await waitForTitle(page, "(1) earshot");
     one.finishTool(call, "x".repeat(9000)).setTodos(["Lamp", "completed"], ["Horn", "pending"]);
     agent.setStatus("busy");
     await row.locator(".todos", { hasText: "1/2" }).waitFor();
@@ -34,7 +34,7 @@ withBrowser("the page", (env) => {
     agent.setStatus("idle");
     await row.locator(".status", { hasText: "done" }).waitFor();
     await row.locator(".message", { hasText: "The lamp is lit." }).waitFor();
-    await page.waitForFunction(() => document.title === "earshot: 1 unseen");
+    await waitForTitle(page, "earshot: 1 unseen");
 
     await page.keyboard.press("j");
     await page.locator("#sessions .row .title:focus").waitFor();
@@ -51,7 +51,7 @@ withBrowser("the page", (env) => {
     await page.keyboard.press("Escape");
     await row.waitFor();
     await waitForCount(page, ".row[data-unseen]", 0); // its page was open
-    assert.equal(await page.title(), "earshot");
+    await waitForTitle(page, "earshot");
     one.addPrompt("And the horn").finishTurn("It sounds.");
     await page.locator(".row[data-unseen] .message", { hasText: "It sounds." }).waitFor();
     await page.getByRole("button", { name: "1 unseen" }).waitFor();

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { click } from "./browser.mjs";
-import { assertFitsWidth, test, violations, waitForCount, withBrowser } from "./harness.mjs";
+import { assertFitsWidth, test, violations, waitForCount, waitForTitle, withBrowser } from "./harness.mjs";
 import { ScriptedSession, writeModels } from "./fixtures.mjs";
 import { richSession } from "./session_fixture.mjs";
 
@@ -411,7 +411,7 @@ withBrowser("the session page", (env) => {
     const requested = [];
     page.on("request", (request) => requested.push(request.url()));
     await page.locator(".entry", { hasText: "The end." }).waitFor();
-    assert.equal(await page.title(), "earshot");
+    await waitForTitle(page, "earshot");
     assert.equal(await page.locator(".entries :is(img, form, input, script, style, iframe, svg)").count(), 0);
     const links = await page.locator(".entries .markdown a").evaluateAll((all) => all.map((link) => link.getAttribute("href")));
     assert.deepEqual(links, ["https://evil.example/pixel.png", "https://fine.example/", "https://auto.example/x"]);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { click, waitForIndex } from "./browser.mjs";
-import { assertFitsWidth, test, violations, waitForCount, withBrowser } from "./harness.mjs";
+import { assertFitsWidth, test, violations, waitForCount, waitForTitle, withBrowser } from "./harness.mjs";
 import { ScriptedSession, registerProcess } from "./fixtures.mjs";
 import { color_schemes, screens } from "./screenshots.mjs";
 import { Team, no_broker } from "./team_fixture.mjs";
@@ -67,7 +67,7 @@ withBrowser("a team", (env) => {
     await waitForCount(page, "#sessions .row", 1);
     assert.equal(new URL(page.url()).searchParams.get("on"), "ada");
     await page.getByRole("button", { name: "1 working" }).waitFor();
-    assert.equal(await page.title(), "(1) earshot"); // counts all hosts
+    await waitForTitle(page, "(1) earshot"); // counts all hosts
     await page.reload();
     await waitForCount(page, "#sessions .row", 1);
     assert.equal(await select.inputValue(), "ada");
@@ -157,7 +157,7 @@ withBrowser("a team", (env) => {
     await page.waitForFunction(() => JSON.stringify([...document.querySelectorAll(".group h2 .host")].map((host) => host.textContent)) === '["ada","linus"]'); // offline hosts last
     const colors = await page.evaluate(() => ["linus", "ada"].map((name) => getComputedStyle([...document.querySelectorAll(".group h2")].find((header) => header.textContent.startsWith(name))).color));
     assert.notEqual(colors[0], colors[1]); // greyed
-    await page.waitForFunction(() => document.title === "earshot: 1 unseen"); // an offline host's wait is not counted
+    await waitForTitle(page, "earshot: 1 unseen"); // an offline host's wait is not counted
     assert.deepEqual(await page.getByLabel("Host", { exact: true }).locator("option").allTextContents(), ["All hosts", "ada", "linus, offline"]);
     await page.getByLabel("Group").selectOption("none");
     await page.locator(".row .host", { hasText: /^linus, offline \d+[sm]$/ }).first().waitFor();

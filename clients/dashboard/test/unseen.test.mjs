@@ -1,7 +1,7 @@
 // Turns that finished while the user looked elsewhere: marks, counts, and how the page reports that they were seen.
 import assert from "node:assert/strict";
 import { click } from "./browser.mjs";
-import { editFrames, test, violations, waitForCount, withBrowser } from "./harness.mjs";
+import { editFrames, test, violations, waitForCount, waitForTitle, withBrowser } from "./harness.mjs";
 import { until } from "../../sdk/dist/test/harness.js";
 import { ScriptedSession } from "./fixtures.mjs";
 
@@ -45,7 +45,7 @@ withBrowser("unseen turns", (env) => {
     const { page, errors } = await openWith(new Set([one.session, two.session]));
     await waitForCount(page, "#sessions .row", 3);
     await waitForCount(page, ".row[data-unseen]", 2);
-    assert.equal(await page.title(), "earshot: 2 unseen");
+    await waitForTitle(page, "earshot: 2 unseen");
     assert.match(await row(page, "Fix the lamp").locator(".title").getAttribute("aria-label"), /^done, unseen\. Fix the lamp\./);
     assert.match(await row(page, "Fix the radio").locator(".title").getAttribute("aria-label"), /^done\. Fix the radio\./);
     assert.equal(await row(page, "Fix the lamp").locator(".status").getAttribute("title"), "Finished since you last looked");
@@ -69,7 +69,7 @@ withBrowser("unseen turns", (env) => {
     assert.deepEqual(requests, []); // the overview does not show what the agent wrote
     await click(row(page, "Fix the lamp"));
     await page.locator(".entry", { hasText: "The lamp is lit." }).waitFor();
-    await page.waitForFunction(() => document.title === "earshot: 1 unseen"); // the one on the screen does not count
+    await waitForTitle(page, "earshot: 1 unseen"); // the one on the screen does not count
     assert.match(await page.locator(".back").innerText(), /1 unseen$/);
     await until("the report", () => requests.length > 0);
     assert.deepEqual(requests.map(({ method, headers, body }) => [method, headers["content-type"], body]), [["POST", "application/json", { session: one.session }]]);
@@ -101,10 +101,10 @@ withBrowser("unseen turns", (env) => {
     unseen.add(one.session);
     one.finishTurn("The lamp is lit.");
     await page.locator(".entry", { hasText: "The lamp is lit." }).waitFor();
-    await page.waitForFunction(() => document.title === "earshot: 1 unseen");
+    await waitForTitle(page, "earshot: 1 unseen");
     assert.deepEqual(requests, []);
     await setVisible(page, true);
-    await page.waitForFunction(() => document.title === "earshot");
+    await waitForTitle(page, "earshot");
     await until("the report", () => requests.length > 0);
     assert.equal(requests.length, 1);
   });

@@ -1,7 +1,7 @@
 // Transcripts contain untrusted text: the page shows it as text and never interprets it.
 import assert from "node:assert/strict";
 import { click } from "./browser.mjs";
-import { test, withBrowser } from "./harness.mjs";
+import { test, waitForTitle, withBrowser } from "./harness.mjs";
 import { ScriptedSession } from "./fixtures.mjs";
 
 const script = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script><svg onload="document.title='taken'">`;
@@ -24,7 +24,7 @@ withBrowser("untrusted text", (env) => {
     const allowed = ["a", "aside", "b", "blockquote", "br", "button", "canvas", "code", "dd", "del", "details", "dialog", "div", "dl", "dt", "em", "g", "h2", "h3", "h4", "header", "hr", "input", "li", "main", "mark", "ol", "p", "path", "pre", "progress", "rect", "section", "select", "option", "span", "strong", "summary", "svg", "table", "tbody", "td", "text", "th", "thead", "time", "title", "tr", "ul", "i", "label"];
     assert.deepEqual(await page.evaluate((names) => [...new Set([...document.querySelectorAll("main, main *")].map((element) => element.localName))].filter((name) => !names.includes(name)), allowed), []);
     assert.equal(await page.locator("script").count(), 1);
-    assert.equal(await page.title(), "earshot");
+    await waitForTitle(page, "earshot");
     assert.deepEqual(await page.evaluate(() => globalThis.violations), []);
   }
 
