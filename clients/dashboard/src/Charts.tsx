@@ -15,7 +15,7 @@ function niceSteps(maximum: number): number[] {
 }
 
 /** Tokens in the context over time. `window`: the size that it can have, if it is known. */
-export function ContextChart({ model, frame }: { model: SessionModel; frame: SessionFrame; version: number }) {
+export function ContextChart({ model, frame }: { model: SessionModel; frame: SessionFrame; changes: number }) {
   const [hover, setHover] = useState("");
   const svg = useRef<SVGSVGElement>(null);
   const points = model.usage;
@@ -56,7 +56,7 @@ export function ContextChart({ model, frame }: { model: SessionModel; frame: Ses
 const bars_max = 60; // turns, the newest
 
 /** `show`: scrolls the conversation to a turn. */
-export function CostChart({ model, frame, show }: { model: SessionModel; frame: SessionFrame; version: number; show: (entry: Entry) => void }) {
+export function CostChart({ model, frame, show }: { model: SessionModel; frame: SessionFrame; changes: number; show: (entry: Entry) => void }) {
   const [hover, setHover] = useState<Turn | undefined>(undefined);
   const { costs, source } = costByTurn(model.turns, frame.usage.cost_usd, frame.usage.cost_source);
   const shown = costs.slice(-bars_max);

@@ -122,7 +122,7 @@ function matches(entry: Entry, words: string[]): boolean {
 const near_end_px = 80; // closer to the end of the page, new entries are scrolled into view
 
 /** Keeps the page scrolled to its end if it is there. Returns true if the end is out of sight. */
-function useScrollToEnd(version: number): boolean {
+function useScrollToEnd(changes: number): boolean {
   const at_end = useRef(false);
   const last_y = useRef(0);
   const [below, setBelow] = useState(false);
@@ -137,7 +137,7 @@ function useScrollToEnd(version: number): boolean {
   useLayoutEffect(() => {
     if (at_end.current) scrollTo(0, document.documentElement.scrollHeight);
     else measure();
-  }, [version]);
+  }, [changes]);
   useEffect(() => {
     const sizes = new ResizeObserver(() => { // entries grow after they were rendered: pictures, line numbers
       if (at_end.current) scrollTo(0, document.documentElement.scrollHeight);
@@ -162,8 +162,9 @@ export interface ConversationHandle {
 }
 
 /** `whole`: all entries, unfolded, as for printing. */
-export function Conversation({ session, version, whole, handle }: { session: OpenSession; version: number; whole: boolean; handle: { current: ConversationHandle | undefined } }) {
-  const end_hidden = useScrollToEnd(version);
+export function Conversation({ session, whole, handle }: { session: OpenSession; changes: number; whole: boolean; handle: { current: ConversationHandle | undefined } }) {
+  const { entries, dropped, changes } = session.model;
+  const end_hidden = useScrollToEnd(changes);
   const [show_agents, setShowAgents] = useState(true);
   const [query, setQuery] = useState("");
   const [record, setRecord] = useState<{ title: string; event: Pick<EarshotEvent, "stream" | "cursor"> } | undefined>(undefined);
@@ -171,11 +172,10 @@ export function Conversation({ session, version, whole, handle }: { session: Ope
   const [missing_place, setMissingPlace] = useState("");
   const list = useRef<ListHandle<Entry> | undefined>(undefined);
   const opened = useRef(new Map<string, boolean>());
-  const { entries, dropped } = session.model;
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  const matching = useMemo(() => (words.length === 0 && show_agents ? entries : entries.filter((entry) => (show_agents || !entry.event.agent) && matches(entry, words))), [entries, version, query, show_agents]);
+  const matching = useMemo(() => (words.length === 0 && show_agents ? entries : entries.filter((entry) => (show_agents || !entry.event.agent) && matches(entry, words))), [entries, changes, query, show_agents]);
   const shown = whole ? matching.slice(-whole_entries_max) : matching;
-  const has_agents = useMemo(() => entries.some((entry) => entry.event.agent), [version]);
+  const has_agents = useMemo(() => entries.some((entry) => entry.event.agent), [entries, changes]);
   const base = session.frame.value?.project ?? "";
   const view = useMemo((): EntryView => ({
     session, base, whole,
@@ -217,7 +217,7 @@ export function Conversation({ session, version, whole, handle }: { session: Ope
       shown_place.current = at_text;
       setMissingPlace(at_text);
     }
-  }, [version, at_text, session.loaded.value]);
+  }, [session.model, changes, at_text, session.loaded.value]);
 
   // j and k: the next entry may not be rendered yet.
   useEffect(() => onMoveFocus((step) => {

@@ -28,7 +28,7 @@ function File({ file, base, model, show }: { file: FileUse; base: string; model:
   );
 }
 
-export function Files({ model, base, show }: { model: SessionModel; base: string; version: number; show: (entry: Entry) => void }) {
+export function Files({ model, base, show }: { model: SessionModel; base: string; changes: number; show: (entry: Entry) => void }) {
   const [all, setAll] = useState(false);
   const files = [...model.files.values()].sort((a, b) => Number(b.changed > 0) - Number(a.changed > 0) || b.last - a.last).slice(0, files_max);
   if (files.length === 0) return null;

@@ -143,6 +143,7 @@ export function SessionPage(props: { session: string; host: string }) {
     return () => void delete document.documentElement.dataset.view;
   }, []);
   void session.version.value;
+  const { changes } = session.model; // a part is rendered again only when one of its properties is another
   const frame = session.frame.value;
   const key = frame ? sessionKey(frame.host, frame.session) : "";
   const current = currentFrame(key) ?? frame;
@@ -166,15 +167,15 @@ export function SessionPage(props: { session: string; host: string }) {
       {frame && current ? (
         <>
           <Head frame={frame} current={current} />
-          <Timeline model={session.model} base={frame.project ?? ""} version={session.version.value} open={frame.status.state === "working" || frame.status.state === "waiting"} show={show} />
+          <Timeline model={session.model} changes={changes} base={frame.project ?? ""} open={frame.status.state === "working" || frame.status.state === "waiting"} show={show} />
           <div class="columns">
-            <Conversation session={session} version={session.version.value} whole={whole} handle={conversation} />
+            <Conversation session={session} changes={changes} whole={whole} handle={conversation} />
             <aside tabIndex={0} aria-label="Summary of the session">
               <TodoList frame={frame} />
               <TimeChart frame={current} />
-              <ContextChart model={session.model} frame={current} version={session.version.value} />
-              <CostChart model={session.model} frame={current} version={session.version.value} show={show} />
-              <Files model={session.model} base={frame.project ?? ""} version={session.version.value} show={show} />
+              <ContextChart model={session.model} changes={changes} frame={current} />
+              <CostChart model={session.model} changes={changes} frame={current} show={show} />
+              <Files model={session.model} changes={changes} base={frame.project ?? ""} show={show} />
             </aside>
           </div>
         </>

@@ -29,9 +29,9 @@ const hitAt = (boxes: readonly Box[], x: number, y: number) => boxes.findLast((b
 const legend = [["edit", "edits"], ["command", "commands"], ["read", "reads"], ["agent", "agents"], ["other", "other tools"], ["bad", "failed"], ["running", "running"], ["wait", "waiting for you"]] as const;
 const color_media = [matchMedia("(prefers-color-scheme: dark)"), matchMedia("print")]; // each has colours of its own
 
-interface Props { model: SessionModel; base: string; version: number; open: boolean; show: (entry: Entry) => void }
+interface Props { model: SessionModel; base: string; changes: number; open: boolean; show: (entry: Entry) => void }
 
-export function Timeline({ model, base, version, open, show }: Props) {
+export function Timeline({ model, base, open, show }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const slider = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
@@ -40,7 +40,7 @@ export function Timeline({ model, base, version, open, show }: Props) {
   const [selected, setSelected] = useState<ToolCall | undefined>(undefined);
   const [tooltip, setTooltip] = useState("");
   const until = Math.max(model.end, open ? now.value : 0);
-  const timeline = useMemo(() => (width > 0 && model.start > 0 ? layoutTimeline(model, base, width, until, zoom) : undefined), [model, version, width, zoom, until, base]);
+  const timeline = useMemo(() => (width > 0 && model.start > 0 ? layoutTimeline(model, base, width, until, zoom) : undefined), [model, model.changes, width, zoom, until, base]);
   const latest = useRef({ timeline, zoom, left, width });
   latest.current = { timeline, zoom, left, width };
 
@@ -142,14 +142,14 @@ export function Timeline({ model, base, version, open, show }: Props) {
     if (entry) show(entry);
   };
 
-  const tools = useMemo(() => model.tools.filter((tool) => tool.start > 0).sort((a, b) => a.start - b.start), [model, version]);
+  const tools = useMemo(() => model.tools.filter((tool) => tool.start > 0).sort((a, b) => a.start - b.start), [model, model.changes]);
   const index = selected ? tools.indexOf(selected) : -1;
   const select = (to: number) => {
     const tool = tools[Math.max(0, Math.min(tools.length - 1, to))];
-    if (!tool || !timeline) return;
+    if (!tool) return;
     setSelected(tool);
     setTooltip(toolText(tool, base, until));
-    const box = timeline.boxes.find((one) => one.tool === tool);
+    const box = timeline?.boxes.find((one) => one.tool === tool);
     if (box && (box.x < left || box.x + Math.min(box.width, 40) > left + width)) setLeft(clampLeft(box.x - width / 3, zoom));
   };
   const onKeyDown = (event: KeyboardEvent) => {

@@ -53,6 +53,8 @@ function filesOf(tool: string, input: JsonValue | undefined): string[] {
 }
 
 export class SessionModel {
+  /** How often the model has changed: what is derived from it is derived again when this is another number. */
+  changes = 0;
   entries: Entry[] = [];
   dropped = 0;
   turns: Turn[] = [];
@@ -77,6 +79,7 @@ export class SessionModel {
   private status_wait: Wait | undefined;
 
   apply(event: EarshotEvent) {
+    this.changes++;
     this.applyEvent(event);
     const { target } = this;
     if (target && !target.found && event.cursor === target.place.cursor && event.stream === target.place.stream) {
@@ -94,6 +97,7 @@ export class SessionModel {
   observe({ state, reason, since }: SessionFrame["status"]) {
     const at = ms(since);
     if (at === undefined) return;
+    this.changes++;
     if (state === "waiting") {
       if (this.status_wait || [...this.call_waits.values()].some((wait) => wait.end === undefined)) return;
       this.status_wait = { start: at, reason: reason ?? "" };

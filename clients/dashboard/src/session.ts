@@ -11,7 +11,7 @@ const missing_ms = 400; // without a frame for this long after `live`, the sessi
 export interface OpenSession {
   frame: Signal<SessionFrame | undefined>;
   model: SessionModel;
-  /** Incremented when the model has changed. */
+  /** Incremented when the page is to show what has changed. */
   version: Signal<number>;
   missing: Signal<boolean>;
   /** The whole history has arrived. */

@@ -91,11 +91,12 @@ export async function click(locator) {
 /** All that are open. */
 export const open_pages = new Set();
 
-/** Opens an empty tab. EARSHOT_PAGE_FROM=DIRECTORY serves the page's files from there, with the daemon's headers. */
+/** Opens an empty tab. EARSHOT_PAGE_SLOWER=N divides the page's processor time by N: it shows what does not wait. EARSHOT_PAGE_FROM=DIRECTORY serves the page's files from there, with the daemon's headers. */
 export async function openTab(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   context.setDefaultTimeout(timeout_ms);
   const page = await context.newPage();
+  if (process.env.EARSHOT_PAGE_SLOWER) await (await context.newCDPSession(page)).send("Emulation.setCPUThrottlingRate", { rate: Number(process.env.EARSHOT_PAGE_SLOWER) });
   open_pages.add(page);
   page.on("close", () => open_pages.delete(page));
   const errors = [];
