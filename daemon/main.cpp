@@ -27,7 +27,7 @@
 #include "base/hex.hpp"
 #include "config/options.hpp"
 #include "daemon.hpp"
-#include "demo.hpp"
+#include "demo/demo.hpp"
 #include "log/log.hpp"
 #include "service_command.hpp"
 #include "team/event_store.hpp"

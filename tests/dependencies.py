@@ -11,7 +11,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "dev", "daemon", "protocol", "clients", "systemd", "tests"}
 GENERATED = {"build", "compile_commands.json", "__pycache__"}  # in .gitignore
 
-# base ← core ← agents ← tail, status ← serve ← team, otlp ← daemon; watch and redact depend on base only, models on core,
+# base ← core ← agents ← tail, status ← serve ← team, otlp ← daemon; demo includes status; watch and redact depend on base only, models on core,
 # transfer on libcurl only, log on spdlog only.
 BASE = {"base"}
 CORE = {"core", *BASE}
@@ -30,6 +30,7 @@ MODULES = {
     "log": {"log"},
     "tail": {"tail", "log", "watch", *AGENTS},
     "status": {"status", "watch", *AGENTS},
+    "demo": {"demo", "log", "status", *AGENTS},
     "serve": SERVE,
     "search": {"search", *SERVE},
     "team": {"team", *SERVE},
@@ -78,7 +79,7 @@ AGENT_NAMES = {
         re.compile(r"\bPI_CODING_AGENT_DIR\b|[\"/]\.pi\b"),
     ),
 }
-WRITES_TRANSCRIPTS = ("daemon/demo", "clients/sdk/test/")  # prefixes of files that may name all of them
+WRITES_TRANSCRIPTS = ("clients/sdk/test/",)  # prefixes of files that may name all of them
 # Prefixes of files that may name files and directories: defaults of options, their help, and diagnostics.
 NAMES_DIRECTORIES = ("daemon/config/", "daemon/agents/roots", "daemon/tail/tail.cpp", "daemon/service_command", "clients/")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)

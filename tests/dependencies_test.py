@@ -38,7 +38,7 @@ class Seeded(unittest.TestCase):
     def test_includes_against_the_direction_are_found(self):
         for module, name in (("base", "core/event.hpp"), ("core", "agents/agent.hpp"), ("agents", "tail/tail.hpp"), ("watch", "core/event.hpp"),
                              ("redact", "core/event.hpp"), ("models", "agents/agent.hpp"), ("core", "models/model_table.hpp"), ("tail", "status/status.hpp"), ("status", "tail/stream.hpp"), ("tail", "serve/server.hpp"),
-                             ("serve", "team/publisher.hpp"), ("serve", "config/options.hpp"), ("team", "config/options.hpp"), ("core", "demo.hpp"),
+                             ("serve", "team/publisher.hpp"), ("serve", "config/options.hpp"), ("team", "config/options.hpp"), ("core", "daemon.hpp"),
                              ("agents/claude_code", "tail/tail.hpp"), ("serve/http", "team/publisher.hpp")):
             with self.subTest(module=module, name=name):
                 self.assert_found(f"daemon/{module}/seeded.cpp", f'#include "{name}"')

@@ -2,10 +2,16 @@
 // user sees events within a minute.
 #pragma once
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstddef>
+#include <deque>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "agents/roots.hpp"
+#include "demo/player.hpp"
 
 namespace earshot::demo {
 
@@ -21,13 +27,22 @@ class Demo {
   Demo& operator=(const Demo&) = delete;
 
   /// A root of each program, in the order in which their sessions are played.
-  const std::vector<Root>& roots() const;
+  const std::vector<Root>& roots() const { return roots_; }
   void start();
   void stop();
 
  private:
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
+  void wait(int ms);
+  void play();
+
+  double speed_;
+  std::string directory_;
+  boost::asio::steady_timer timer_;
+  std::vector<Root> roots_;
+  std::vector<Player> players_;            // of the roots, in their order
+  std::size_t current_ = 0;                // player
+  std::deque<std::set<std::string>> old_;  // the files of each ended session, oldest first
+  std::shared_ptr<bool> running_ = std::make_shared<bool>(false);  // waiting handlers share it
 };
 
 }  // namespace earshot::demo

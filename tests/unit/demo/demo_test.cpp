@@ -10,7 +10,7 @@
 
 #include "agents/roots.hpp"
 #include "core/transcript.hpp"
-#include "demo.hpp"
+#include "demo/demo.hpp"
 #include "unit/status/tracker_fixture.hpp"
 
 using namespace earshot;
