@@ -44,8 +44,12 @@ def failures(tap):
 def run_node_tests(directory, pattern, **environment):
     """Runs the files sequentially and prints the measurements they report. Returns (number passed, reasons of the skipped)."""
     files = sorted(glob.glob(os.path.join(directory, pattern)))
-    result = subprocess.run(["node", "--test", "--test-reporter=tap", "--test-concurrency=1", *files], cwd=directory, capture_output=True, text=True,
-                          timeout=tests_seconds_max, env={**os.environ, "EARSHOT_BUILD": os.path.abspath(build()), **environment})
+    try:
+        result = subprocess.run(["node", "--test", "--test-reporter=tap", "--test-concurrency=1", *files], cwd=directory, capture_output=True, text=True,
+                                timeout=tests_seconds_max, env={**os.environ, "EARSHOT_BUILD": os.path.abspath(build()), **environment})
+    except subprocess.TimeoutExpired as hang:
+        tap = (hang.stdout or b"").decode(errors="replace")
+        raise AssertionError("\n".join([*failures(tap), f"not ended after {tests_seconds_max} s; the last of its output:", tap[-4000:]])) from None
     if result.returncode != 0:
         raise AssertionError("\n".join(failures(result.stdout)) or result.stdout[-4000:] + result.stderr[-2000:])
     for measurement in re.findall(r"^ +# (?!Subtest)(.*\d.*)$", result.stdout, re.MULTILINE):

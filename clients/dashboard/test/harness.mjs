@@ -20,7 +20,7 @@ export const test = (name, ...rest) => nodeTest(name, ...rest.slice(0, -1), asyn
   }
 });
 
-/** Calls `body` with the environment of its tests: `env.daemon` is created but not started; functions in `env.cleanups` run after each test. `skip`: a reason. */
+/** Calls `body` with the environment of its tests: `env.daemon` is created but not started; functions in `env.cleanups` run after each test, the last first, and all of them: the tests' process ends when nothing of them runs. `skip`: a reason. */
 export function withBrowser(name, body, skip = false) {
   describe(name, { skip: no_daemon || skip }, () => {
     const env = { daemon: undefined, browser: undefined, cleanups: [], openPage, waitForState, use };
@@ -28,8 +28,15 @@ export function withBrowser(name, body, skip = false) {
     after(() => env.browser.close());
     beforeEach(() => (env.daemon = new TestDaemon()));
     afterEach(async () => {
-      for (const cleanup of env.cleanups.splice(0)) await cleanup();
-      await env.daemon.remove();
+      const failures = [];
+      for (const cleanup of [() => env.daemon.remove(), ...env.cleanups.splice(0)].reverse()) {
+        try {
+          await cleanup();
+        } catch (error) {
+          failures.push(error);
+        }
+      }
+      if (failures.length) throw failures[0];
     });
 
     /** Opens the page, signed in unless `url` is given. `prepare` receives the tab before it navigates. Returns the tab and its URL. */

@@ -26,7 +26,7 @@ withBrowser("waiting sessions", (env) => {
     const session = new ScriptedSession(env.daemon.root, folder).addPrompt(title);
     session.startTool(tool, input);
     const agent = registerProcess(env.daemon.root, session, folder);
-    env.cleanups.unshift(agent.stop);
+    env.cleanups.push(agent.stop);
     agent.setStatus("waiting", "permission prompt", since_ms);
     return { session, agent };
   }

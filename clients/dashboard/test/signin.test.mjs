@@ -45,7 +45,12 @@ withBrowser("signing in", (env) => {
     const profile = mkdtempSync(join(tmpdir(), "earshot-profile-"));
     env.cleanups.push(() => rmSync(profile, { recursive: true, force: true, maxRetries: 10 }));
     await env.daemon.start();
-    const first = await launchProfile(profile);
+    const start = async () => {
+      const context = await launchProfile(profile);
+      env.cleanups.push(() => context.close());
+      return context;
+    };
+    const first = await start();
     const page = await first.newPage();
     await signIn(page, env.daemon);
     await env.waitForState(page, "Live.");
@@ -54,8 +59,7 @@ withBrowser("signing in", (env) => {
     await first.close();
     await env.daemon.stop();
     await env.daemon.start();
-    const second = await launchProfile(profile);
-    env.cleanups.push(() => second.close().catch(() => {}));
+    const second = await start();
     const bookmark = await second.newPage();
     await bookmark.goto(address(env.daemon));
     await env.waitForState(bookmark, "Live.");

@@ -34,7 +34,7 @@ withBrowser("a team", (env) => {
   function startSession(team, host, prompt, { folder = cwd, command } = {}) {
     const session = new ScriptedSession(team.root(host), folder).addPrompt(prompt);
     const agent = registerProcess(team.root(host), session, folder);
-    env.cleanups.unshift(agent.stop);
+    env.cleanups.push(agent.stop);
     agent.setStatus("busy");
     if (!command) return { session, agent };
     session.startTool("Bash", { command });
