@@ -217,8 +217,11 @@ bool Assembler::invoke(Call call, const Json& input, std::string_view message) {
   if (!is_new) return false;
   if (call.description.size() > text_bytes_max) call.description = std::string(short_text(call.description));
   call.agent = agent_, call.started = time_, call.started_ms = time_ms_;
-  call.asks &= is_own_chain_;
-  if (call.asks) begin_wait();
+  if (!call.asks.empty()) {
+    Request request;
+    request.id = request.call = call.call, request.kind = call.asks;
+    ask(std::move(request));
+  }
   open_call_bytes_ += call.bytes();
   own_open_calls_ += is_own_chain_;
   turn_tools_ += is_own_chain_;
@@ -296,7 +299,8 @@ bool Assembler::finish_unknown_call(std::string_view call, event::ToolFinished f
 // An abandoned call has no duration: when it ended is not known.
 void Assembler::emit_finished(const Call& call, event::ToolFinished finished) {
   const bool is_end_known = finished.outcome != "abandoned";
-  if (call.asks) end_wait(call.started_ms, is_end_known);
+  if (!call.asks.empty())
+    answer(is_end_known, [&](const Request& request) { return request.id == call.call; });
   std::erase_if(state_.tools, [&](const OpenTool& one) { return one.call == call.call; });
   if (call.background) name_agent(state_, call.call, short_id(finished.background));
   finished.call = call.call;
@@ -336,6 +340,60 @@ void Assembler::abandon_oldest_calls(const CallClosed& closed) {
     if (closed) closed(oldest);
     set_agent(current);
   }
+}
+
+void Assembler::restart_call(std::string_view id) {
+  Call* const call = open_call(id);
+  if (!call || !time_ms_) return;
+  call->started_ms = time_ms_;
+  for (Request& request : state_.requests)
+    if (request.id == call->call) request.started_ms = time_ms_;
+}
+
+// ---- Requests and background tasks
+
+void Assembler::ask(Request request) {
+  request.is_timed = is_own_chain_;
+  if (request.is_timed) state_.times.begin_wait(time_ms_);
+  add_request(std::move(request));
+}
+
+void Assembler::ask_after_turn(Request request) {
+  state_.times.ask_after_turn();
+  add_request(std::move(request));
+}
+
+void Assembler::add_request(Request request) {
+  answer(true, [&](const Request& one) { return one.id == request.id; });
+  if (state_.requests.size() >= requests_max) {
+    ++counts_.dropped;
+    answer(false, [&](const Request& one) { return &one == &state_.requests.front(); });
+  }
+  if (!is_own_chain_) request.agent = short_id(agent_);
+  request.started = time_, request.started_ms = time_ms_;
+  state_.requests.push_back(std::move(request));
+}
+
+void Assembler::start_task(std::string_view id, std::string_view call) {
+  if (id.empty()) return;
+  if (state_.tasks.size() >= tasks_max) {
+    ++counts_.dropped;
+    state_.tasks.erase(state_.tasks.begin());
+  }
+  state_.tasks.push_back({std::string(short_id(id)), std::string(short_id(call)), std::string(time_)});
+}
+
+void Assembler::end_task(std::string_view id) {
+  std::erase_if(state_.tasks, [&](const BackgroundTask& task) { return task.id == short_id(id); });
+}
+
+std::optional<BackgroundTask> Assembler::take_task(std::string_view call) {
+  const auto found = std::find_if(state_.tasks.begin(), state_.tasks.end(),
+                                  [&](const BackgroundTask& task) { return task.call == short_id(call); });
+  if (found == state_.tasks.end()) return std::nullopt;
+  std::optional<BackgroundTask> task = std::move(*found);
+  state_.tasks.erase(found);
+  return task;
 }
 
 // ---- Subagents and todo lists
@@ -525,6 +583,9 @@ std::size_t Assembler::memory_bytes() const {
   for (const RunningAgent& agent : state_.agents)
     bytes += sizeof agent + agent.call.size() + agent.subagent.size() + agent.agent_type.size() +
              agent.description.size();
+  for (const Request& request : state_.requests)
+    bytes += sizeof request + request.id.size() + request.call.size() + request.subject.size();
+  for (const BackgroundTask& task : state_.tasks) bytes += sizeof task + task.id.size() + task.call.size();
   bytes += state_.usage_by_model.memory_bytes();
   return bytes;
 }

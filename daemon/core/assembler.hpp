@@ -32,6 +32,8 @@ class Assembler {
   static constexpr std::size_t open_calls_max = 4096, open_call_bytes_max = 4 << 20;
   // Running subagents: beyond, the oldest is dropped without an end.
   static constexpr std::size_t agents_max = 256;
+  // Requests that are not answered, and tasks in the background: beyond, the oldest is dropped.
+  static constexpr std::size_t requests_max = 256, tasks_max = 1024;
   // Items and bytes of a todo list: its end is dropped.
   static constexpr std::size_t todos_max = 1024, todo_list_bytes_max = 1 << 20;
   // Todo lists of all agents but the own chain: beyond, a list is emitted, but not kept for later updates.
@@ -48,7 +50,7 @@ class Assembler {
   struct Call {
     std::string call, tool;
     std::uint8_t purpose = 0;  // of the reader's own enumeration
-    bool asks = false;         // it waits for the user's answer; ignored for calls of other agents
+    std::string_view asks;     // the kind of its request, a constant: question, plan; empty: none
     bool background = false;   // the subagent continues after the call's result
     std::vector<Todo> todos;   // the list that an ok result sets
     std::string description;   // of the subagent that the call starts
@@ -172,14 +174,32 @@ class Assembler {
   /// invocation.
   void close_calls(std::string_view outcome, const CallClosed& closed = {},
                    std::optional<std::string_view> agent = {});
-  /// A wait for the user that is no call, and its end; `since_ms`: its begin. `is_counted`: false if it is
-  /// not known when it ended.
-  void begin_wait() { state_.times.begin_wait(time_ms_); }
-  void end_wait(std::int64_t since_ms, bool is_counted) {
-    state_.times.end_wait(since_ms, is_counted ? time_ms_ : 0);
-  }
+  /// The program reports that an open call began only now.
+  void restart_call(std::string_view call);
   std::size_t open_calls() const { return open_calls_.size(); }
   std::size_t own_open_calls() const { return own_open_calls_; }
+
+  // ---- Requests and background tasks
+
+  /// Adds a request of the current agent that is no call: `id`, `kind`, `call` and `subject` are given. It
+  /// replaces one with the same id.
+  void ask(Request request);
+  /// The same, after the end of a turn: the time until the next turn is a wait.
+  void ask_after_turn(Request request);
+  /// Ends the requests for which `matches` is true. `is_counted`: false if it is not known when they ended.
+  template <class Matches>
+  void answer(bool is_counted, const Matches& matches) {
+    std::erase_if(state_.requests, [&](const Request& request) {
+      if (!matches(request)) return false;
+      if (request.is_timed) state_.times.end_wait(request.started_ms, is_counted ? time_ms_ : 0);
+      return true;
+    });
+  }
+  /// Adds a task that goes on after the result of `call`. One without an id is ignored.
+  void start_task(std::string_view id, std::string_view call);
+  void end_task(std::string_view id);
+  /// The task that this call left behind, no longer in state(); absent: none.
+  std::optional<BackgroundTask> take_task(std::string_view call);
 
   // ---- Subagents and todo lists
 
@@ -259,6 +279,7 @@ class Assembler {
 
   std::uint64_t hash_of_call(std::string_view call) const { return hash(short_id(call), IdOf::call); }
   void emit_finished(const Call& call, event::ToolFinished finished);
+  void add_request(Request request);
   Call take_call(std::uint32_t& number);  // of call_numbers_
   void set_input(OpenTool& tool, const Json& input) const;
   void prepare_state() const;  // redacts and cuts the previews

@@ -23,6 +23,24 @@ struct OpenTool {
   bool is_raw = false;  // internal to the assembler: `input` is not prepared for display yet
 };
 
+/// What only a person can answer, from the record that asks until the one that ends it.
+struct Request {
+  std::string id;       // unique in the session: the program's, or that of the call
+  std::string kind;     // permission, question, plan
+  std::string call;     // that it is about; empty: none
+  std::string subject;  // what a permission is for, where no call says so: `shell`
+  std::string agent;    // of an inline sidechain; empty on the own chain
+  std::string started;  // RFC 3339; empty: unknown
+  std::int64_t started_ms = 0;
+  bool is_timed = false;  // internal to the assembler: the wait counts in StreamState::times
+};
+
+/// A command or monitor that goes on after its call's result.
+struct BackgroundTask {
+  std::string id, call;
+  std::string started;  // RFC 3339; empty: unknown
+};
+
 struct RunningAgent {
   std::string call, subagent, agent_type, description;
   std::string started;
@@ -58,11 +76,9 @@ struct StreamState {
   std::string last_finished;                // when it finished, RFC 3339
 
   // What the records alone prove of the session, for programs that write it.
-  std::string asked_call, asked_kind;  // of the permission request that is not answered; empty: none
-  std::string asked_since;             // RFC 3339
-  bool is_plan_shown = false;          // the last turn ended with a plan, and no record followed
-  bool runs_background = false;        // a finished call's task continues
-  bool is_announced = false;           // a turn began and has no event yet
+  std::vector<Request> requests;      // not answered, oldest first
+  std::vector<BackgroundTask> tasks;  // not finished, oldest first
+  bool is_announced = false;          // a turn began and has no event yet
   bool is_compacting = false;
   bool is_closed = false;  // the last record is the end of the program's run
 

@@ -57,12 +57,19 @@ std::string describe(const AgentProgram& program, const std::vector<const OpenCa
   return replace_controls(text, detail_bytes_max);
 }
 
-/// The newest open question or plan; null: none.
-const OpenCall* newest_prompt(const AgentProgram& program, const std::vector<OpenCall>& calls) {
-  const auto found = std::find_if(calls.rbegin(), calls.rend(), [&](const OpenCall& call) {
-    return !program.requests().prompt_reason(call.tool).empty();
+/// Null: it is not open.
+const OpenCall* find_call(const TranscriptSummary& summary, const std::string& call) {
+  const auto found = std::find_if(summary.calls.begin(), summary.calls.end(),
+                                  [&](const OpenCall& each) { return each.call == call; });
+  return call.empty() || found == summary.calls.end() ? nullptr : &*found;
+}
+
+/// The oldest question or plan that a call asks; null: none.
+const Request* oldest_prompt(const TranscriptSummary& summary) {
+  const auto found = std::find_if(summary.requests.begin(), summary.requests.end(), [](const Request& each) {
+    return each.kind != "permission" && !each.call.empty();
   });
-  return found == calls.rend() ? nullptr : &*found;
+  return found == summary.requests.end() ? nullptr : &*found;
 }
 
 /// The open calls that may wait for permission. The transcript does not state which of several it is.
@@ -78,7 +85,8 @@ std::vector<const OpenCall*> calls_to_approve(const Evidence& evidence, const st
 /// Adds the pending call of a wait from the transcript, and a more exact reason.
 void add_pending_call(const Evidence& evidence, const TranscriptSummary& summary, Status& status) {
   const AgentProgram& program = *evidence.program;
-  const OpenCall* call = newest_prompt(program, summary.calls);
+  const Request* const prompt = oldest_prompt(summary);
+  const OpenCall* call = prompt ? find_call(summary, prompt->call) : nullptr;
   if (status.reason == "permission") {
     const std::vector<const OpenCall*> calls = calls_to_approve(evidence, summary.calls);
     if (calls.size() > 1) status.detail = describe(program, calls);
@@ -93,33 +101,28 @@ void add_pending_call(const Evidence& evidence, const TranscriptSummary& summary
 Status from_registry(const Evidence& evidence, const TranscriptSummary& summary) {
   const RegistryEntry& entry = *evidence.entry;
   Status status = make_status(entry.state, entry.reason, "registry", since_of(entry, summary));
-  if (status.state == "waiting") add_pending_call(evidence, summary, status);
+  if (status.state != "waiting") return status;
+  status.request = status.source + '@' + status.since;
+  add_pending_call(evidence, summary, status);
   return status;
 }
 
-/// A wait that the records themselves state; absent: none.
+/// A wait that the records themselves state: the oldest request. Absent: none.
 std::optional<Status> recorded_wait(const Evidence& evidence, const TranscriptSummary& summary) {
-  const auto or_last_activity = [&](const std::string& time) {
-    return time.empty() ? summary.last_activity : time;
-  };
-  const AgentProgram& program = *evidence.program;
-  if (!summary.asked_call.empty()) {
-    Status status = make_status("waiting", "permission", "transcript", or_last_activity(summary.asked_since));
-    const auto call = std::find_if(summary.calls.begin(), summary.calls.end(),
-                                   [&](const OpenCall& each) { return each.call == summary.asked_call; });
-    status.detail = call == summary.calls.end()
-                        ? replace_controls("approve " + summary.asked_kind, detail_bytes_max)
-                        : describe(program, *call);
-    return status;
-  }
-  if (const OpenCall* call = newest_prompt(program, summary.calls)) {
-    Status status = make_status("waiting", program.requests().prompt_reason(call->tool), "transcript",
-                                or_last_activity(call->started));
-    status.detail = describe(program, *call);
-    return status;
-  }
-  if (!summary.is_plan_shown) return std::nullopt;
-  return make_status("waiting", "plan", "transcript", or_last_activity(summary.turn_finished));
+  if (summary.requests.empty()) return std::nullopt;
+  const Request& oldest = summary.requests.front();
+  Status status = make_status("waiting", oldest.kind, "transcript",
+                              oldest.started.empty() ? summary.last_activity : oldest.started);
+  status.request = oldest.id;
+  if (const OpenCall* const call = find_call(summary, oldest.call))
+    status.detail = describe(*evidence.program, *call);
+  else if (!oldest.subject.empty())
+    status.detail = replace_controls("approve " + oldest.subject, detail_bytes_max);
+  if (summary.requests.size() == 1) return status;
+  const std::string count = "1 of " + std::to_string(summary.requests.size());
+  status.detail =
+      status.detail.empty() ? count : replace_controls(count + ": " + status.detail, detail_bytes_max);
+  return status;
 }
 
 /// `Bash: make (may be waiting for approval: not visible)`; empty: nothing hints at it.
@@ -200,11 +203,15 @@ const OpenCall* prompted_call(const Status& status, const Evidence& evidence,
 }
 
 Status keep_since(const Status& previous, Status next) {
-  if (previous.state != next.state || previous.reason != next.reason || previous.since.empty()) return next;
-  const bool is_new_wait = next.state == "waiting" && previous.source == "registry" &&
-                           next.source == "registry" &&
-                           parse_time(next.since).value_or(0) > parse_time(previous.since).value_or(0);
-  if (!is_new_wait) next.since = previous.since;
+  if (previous.state != next.state || previous.since.empty()) return next;
+  if (next.state == "waiting" && previous.source == next.source) {
+    const bool is_later = parse_time(next.since).value_or(0) > parse_time(previous.since).value_or(0);
+    if (next.source == "registry" ? is_later : next.request != previous.request) return next;
+  } else if (previous.reason != next.reason) {
+    return next;
+  }
+  next.since = previous.since;
+  next.request = previous.request;
   return next;
 }
 

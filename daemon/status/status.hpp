@@ -13,6 +13,7 @@
 
 #include "agents/agent.hpp"
 #include "core/event.hpp"
+#include "core/stream_state.hpp"
 #include "status/process_table.hpp"
 
 namespace earshot::status {
@@ -24,6 +25,9 @@ struct Status {
   std::string detail;  // "approve Bash: touch x": the pending call, shortened; empty: none
   std::string source;  // registry, transcript, process, clock
   std::string since;   // RFC 3339
+  /// waiting: which request it is. The same one may get a better reason or detail; another one is another
+  /// wait, even if nothing else differs. Empty: unknown.
+  std::string request{};
   /// As the registry states them, before the first line of a transcript; empty: unknown.
   std::string program{}, project{}, title{};
   friend bool operator==(const Status&, const Status&) = default;
@@ -33,7 +37,7 @@ constexpr std::string_view host_offline_reason = "host_offline";
 /// The status of a session on a host that is offline. `since`: when the host was last online, RFC 3339;
 /// empty: unknown.
 inline Status host_offline_status(std::string since) {
-  return {"unknown", std::string(host_offline_reason), "", "clock", std::move(since), "", "", ""};
+  return {"unknown", std::string(host_offline_reason), "", "clock", std::move(since)};
 }
 
 /// The status that replaces those of a host's sessions, by the host's name.
@@ -55,14 +59,12 @@ struct TranscriptSummary {
   std::string answered;         // RFC 3339: when its last recorded wait for the user ended; empty: none
   std::string turn_finished;    // RFC 3339, of the last finished turn
   std::vector<OpenCall> calls;  // oldest first
+  std::vector<Request> requests;  // not answered, oldest first; `agent`: the subagent that asks
   // What the records say of the session itself, where the program writes it (StreamState).
-  std::string asked_call, asked_kind;  // of the request for permission that is not answered; empty: none
-  std::string asked_since;             // RFC 3339
-  std::string permission_mode;         // empty: unknown
-  bool is_plan_shown = false;          // the last turn ended with a plan that is not answered
+  std::string permission_mode;  // empty: unknown
   bool is_compacting = false;
   bool is_closed = false;                // the program wrote that its run is over
-  bool runs_background = false;          // a call's task continues
+  bool runs_background = false;          // a subagent or a task that outlives its call continues
   std::int64_t last_growth_ms = 0;       // modification time of its newest file, since 1970
   std::string last_activity;             // RFC 3339, of the newest line with a time
   std::string program, version;          // of the agent program; empty: unknown
@@ -127,8 +129,9 @@ Status derive_status(const Evidence& evidence, const TranscriptSummary& summary)
 const OpenCall* prompted_call(const Status& status, const Evidence& evidence,
                               const TranscriptSummary& summary);
 
-/// `next` with the `since` of `previous` if state and reason are the same. A later wait in the registry is a
-/// new one: the program continued in between for too short a time to be seen.
+/// `next` with the `since` of `previous` if state and reason are the same; for a wait, if the request is: then
+/// the reason may differ. A later wait in the registry is a new one: the program continued in between for too
+/// short a time to be seen. Where another source states a wait of the same reason, it is the same request.
 Status keep_since(const Status& previous, Status next);
 
 }  // namespace earshot::status

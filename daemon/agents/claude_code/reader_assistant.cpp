@@ -84,7 +84,7 @@ fact::Invocation invocation(std::string_view call, std::string_view tool, const 
   fact::Invocation result{.call = call, .tool = tool, .input = {input.raw(), true}};
   for (const Tool& known : tools)
     if (known.name == tool) result.purpose = known.purpose;
-  result.asks = !program().prompt_reason(tool).empty();
+  result.asks = program().prompt_reason(tool);
   if (!input.is_object()) return result;
   switch (result.purpose) {
     case Purpose::subagent:

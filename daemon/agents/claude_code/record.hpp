@@ -49,7 +49,7 @@ struct Invocation {
   Json input;
   std::string_view agent_type, description;  // of a subagent's call
   bool background = false;
-  bool asks = false;        // the call waits for the user's answer
+  std::string_view asks;    // the kind of the call's request: question, plan; empty: none
   std::vector<Todo> todos;  // the list to set, or the one task to create or update
 };
 /// A result's effect on the todo list. The purpose of the call selects the member that applies.

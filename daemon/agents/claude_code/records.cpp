@@ -304,6 +304,7 @@ void Records::apply(const fact::Notification& notification, Assembler& to) {
   if (!to.remember(end, IdOf::task)) return;
   to.emit(
       event::TaskFinished{notification.task, notification.call, notification.status, notification.summary});
+  to.end_task(notification.task);
   const std::vector<RunningAgent>& agents = to.raw_state().agents;
   const std::string_view task = cut_utf8(notification.task, Assembler::text_bytes_max);
   const auto agent = std::find_if(agents.begin(), agents.end(), [&](const RunningAgent& one) {

@@ -67,7 +67,7 @@ class Records final : public RecordReader {
   }
 
   std::size_t memory_bytes() const override {
-    return sizeof *this + (held_ ? held_->size() : 0) + agents_.memory_bytes() + background_.size() * 2 * 96;
+    return sizeof *this + (held_ ? held_->size() : 0) + agents_.memory_bytes();
   }
 
  private:
@@ -170,7 +170,7 @@ class Records final : public RecordReader {
     announced_.reset();
     to.mutable_state().is_announced = false;
     did_work_ = showed_plan_ = false;
-    to.mutable_state().is_plan_shown = false;
+    answer_plan(to);
     last_ = Last::nothing;
     last_ms_ = to.time_ms();
     to.start_turn(prompt, origin, time);
@@ -231,7 +231,7 @@ class Records final : public RecordReader {
     failure_.reset();
     last_ = Last::nothing;
     to.mutable_state().is_announced = true;
-    to.mutable_state().is_plan_shown = false;
+    answer_plan(to);
   }
 
   void read_prompt(std::string_view text, const std::vector<Media>& media, Assembler& to) {
@@ -267,9 +267,14 @@ class Records final : public RecordReader {
     const std::string reason = failure_ ? *failure_ : is_answered ? "" : "no_answer";
     const bool shows_plan =
         showed_plan_ && !failure_ && to.raw_state().mode == "plan" && to.raw_state().source != "exec";
+    Request plan;
+    plan.id = to.record_name(), plan.kind = "plan";
     finish_turn(failure_ ? "failed" : "completed", reason, recorded_duration(body), to);
-    to.mutable_state().is_plan_shown = shows_plan;
-    if (shows_plan) to.mutable_state().times.ask_after_turn();
+    if (shows_plan) to.ask_after_turn(std::move(plan));
+  }
+  // The plan that the last turn showed: another turn begins.
+  static void answer_plan(Assembler& to) {
+    to.answer(true, [](const Request& request) { return request.call.empty(); });
   }
   static std::optional<std::int64_t> recorded_duration(const Value& body) {
     const auto ms = body.int_of("duration_ms");
@@ -433,15 +438,12 @@ class Records final : public RecordReader {
     if (copied_) return remember_call(id, to);
     const std::string name = id.empty() ? to.record_name() : std::string(id);
     ToolItem end = read_tool_item(type, item);
-    if (const std::string* const task = background_.find(Assembler::short_id(name))) {
+    if (const auto task = to.take_task(name)) {
       event::TaskFinished ended;
-      ended.task = *task;
+      ended.task = task->id;
       ended.call = name;
       ended.outcome = end.outcome == "ok" ? "completed" : end.outcome == "error" ? "failed" : "stopped";
-      to.emit(ended);
-      background_.erase(Assembler::short_id(name));
-      to.mutable_state().runs_background = background_.size() > 0;
-      return;
+      return to.emit(ended);
     }
     const bool is_known = is_known_call(name, to);
     if (!is_known && end.tool.empty()) return;
@@ -592,7 +594,7 @@ class Records final : public RecordReader {
         first_of({arguments.text_of("target"), arguments.text_of("id"), arguments.text_of("agent_id")});
     Assembler::Call made;
     made.call = call, made.tool = tool;
-    made.asks = !program().requests().prompt_reason(tool).empty();
+    made.asks = program().requests().prompt_reason(tool);
     made.background = name == "spawn_agent";
     if (name == "update_plan") made.todos = plan_of(arguments);
     if (name == "close_agent") made.description = target;
@@ -644,11 +646,7 @@ class Records final : public RecordReader {
     finished.background = thread.empty() ? output.background : thread;
     const auto done = finish_call(call, std::move(finished), to);
     if (!done) return;
-    if (output.is_process) {
-      to.counts().dropped += background_.size() >= Assembler::names_max;
-      background_[done->call] = output.background;
-    }
-    to.mutable_state().runs_background = background_.size() > 0;
+    if (output.is_process) to.start_task(output.background, done->call);
     agents_.read_output(*done, output.text.value_or(""), *nested_, to);
   }
 
@@ -715,8 +713,7 @@ class Records final : public RecordReader {
   bool did_work_ = false, showed_plan_ = false;  // in this turn
   Last last_ = Last::nothing;
   std::int64_t last_ms_ = 0;
-  NestedJson* nested_ = nullptr;                              // for the current record
-  BoundedMap<std::string, Assembler::names_max> background_;  // call → running process
+  NestedJson* nested_ = nullptr;  // for the current record
   Subagents agents_;
   TokenCounts tokens_;
 };

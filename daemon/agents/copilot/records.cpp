@@ -125,12 +125,11 @@ class Records final : public RecordReader {
   static bool is_known_type(std::string_view type) { return rule_of(type) || is_ignored(type); }
 
   std::size_t memory_bytes() const override {
-    std::size_t bytes = sizeof *this + (denied_.size() + compactions_.size()) * 128;
+    std::size_t bytes = sizeof *this + (denied_.size() + compactions_.size() + asked_.size()) * 128;
     for (const auto& [call, denied] : denied_) bytes += 2 * call.size();
+    for (const auto& [id, call] : asked_) bytes += 2 * id.size() + call.size();
     for (const auto& [agent, compaction] : compactions_)
       bytes += 2 * agent.size() + compaction.trigger.size();
-    for (const Request& one : requests_)
-      bytes += sizeof one + one.id.size() + one.call.size() + one.kind.size() + one.since.size();
     for (const auto& [id, agent] : agents_) bytes += 96 + id.size() + agent.call.size();
     return bytes;
   }
@@ -145,16 +144,8 @@ class Records final : public RecordReader {
   struct Agent {
     std::string call;
     bool is_finished = false;
-    bool is_background = false;  // its call has a result, and its end was not read
   };
   using Agents = std::map<std::string, Agent, std::less<>>;
-  struct Request {  // for permission, not answered
-    std::string id, call, kind, since;
-    bool is_pending = false;  // the program waits for the user
-    bool is_own = true;       // not a subagent's
-    std::int64_t waits_since_ms = 0;
-    bool waits() const { return is_pending && is_own; }
-  };
   struct Compaction {
     std::int64_t began_ms = 0;
     std::string trigger;
@@ -162,7 +153,6 @@ class Records final : public RecordReader {
   static const Rule rules[29];
   using IdOf = Assembler::IdOf;
   static constexpr std::size_t agents_max = 4096;     // beyond, new ones are not remembered
-  static constexpr std::size_t requests_max = 256;    // beyond, the oldest is dropped
   enum Purpose : std::uint8_t { plain, sets_todos };  // of a call
 
   static const Rule* rule_of(std::string_view type) {
@@ -238,7 +228,7 @@ class Records final : public RecordReader {
     close_calls("abandoned", to);
     if (to.raw_state().turn_open)
       finish_turn(completed ? "completed" : "superseded", {}, last_ms_, to, completed);
-    forget_requests(to, false);
+    end_requests(false, to);
     notified_ = task_complete_ = false;
     last_ = Last::nothing;
     to.start_turn(prompt, origin);
@@ -250,10 +240,9 @@ class Records final : public RecordReader {
   }
   // The process has ended: nothing that it started is still running.
   void end_run(Assembler& to) {
-    forget_requests(to, false);
-    for (auto& [id, agent] : agents_) agent.is_background = false;
+    end_requests(false, to);
     StreamState& state = to.mutable_state();
-    state.is_compacting = state.runs_background = false;
+    state.is_compacting = false;
     state.agents.clear();
   }
   std::int64_t end_ms(const Assembler& to) const { return to.time_ms() ? to.time_ms() : last_ms_; }
@@ -329,7 +318,7 @@ class Records final : public RecordReader {
   void read_abort(const Value& data, Assembler& to) {
     if (!is_own()) return close_calls("interrupted", to, agent_);
     close_calls("interrupted", to);
-    forget_requests(to, true);
+    end_requests(true, to);
     if (to.raw_state().turn_open) finish_turn("interrupted", data.text_of("reason"), end_ms(to), to);
   }
   void read_error(const Value& data, Assembler& to) {
@@ -339,13 +328,13 @@ class Records final : public RecordReader {
     failed.fatal = true;
     to.emit(failed);
     if (!is_own() || !to.raw_state().turn_open) return;
-    forget_requests(to, true);
+    end_requests(true, to);
     finish_turn("failed", data.text_of("errorType"), end_ms(to), to);
   }
   void read_shutdown(const Value& data, Assembler& to) {
     const bool turn_open = to.raw_state().turn_open;
     if (turn_open) close_calls("interrupted", to);
-    forget_requests(to, true);
+    end_requests(true, to);
     raise_totals(data, to);
     if (const auto tokens = count_of(data, "currentTokens")) to.mutable_state().context_tokens = *tokens;
     const bool failed = data.text_of("shutdownType") == "error";
@@ -362,7 +351,7 @@ class Records final : public RecordReader {
     const Value arguments = json.member("arguments");
     Assembler::Call call;
     call.call = id, call.tool = tool;
-    call.asks = !program().requests().prompt_reason(tool).empty();
+    call.asks = program().requests().prompt_reason(tool);
     call.description = arguments.text_of("description");
     call.background = arguments.text_of("mode") == "background";
     if (const auto list = tool == "update_todo" ? text_member(arguments, "todos") : std::nullopt) {
@@ -379,7 +368,7 @@ class Records final : public RecordReader {
   // Drops what depends on an open call. Without a result, its subagents end with it.
   void forget_call(const std::string& call, std::string_view outcome, Assembler& to) {
     denied_.erase(call);
-    end_requests([&](const Request& one) { return one.call == call; }, outcome != "abandoned", to);
+    to.answer(outcome != "abandoned", [&](const Request& one) { return one.call == call; });
     if (is_one_of(outcome, {"denied", "interrupted", "abandoned"})) end_agents(call, outcome, to);
   }
   // A command of the user, not of the model.
@@ -393,8 +382,7 @@ class Records final : public RecordReader {
   void read_tool_start(const Value& data, Assembler& to) {
     if (is_user_call(data.text_of("toolCallId"), to)) return;
     invoke(data, "toolName", {}, to);
-    Assembler::Call* call = to.open_call(data.text_of("toolCallId"));
-    if (call && to.time_ms()) call->started_ms = to.time_ms();
+    to.restart_call(data.text_of("toolCallId"));
   }
   void read_tool_complete(const Value& data, Assembler& to) {
     const std::string_view id = data.text_of("toolCallId");
@@ -425,64 +413,35 @@ class Records final : public RecordReader {
 
   void read_request(const Value& data, Assembler& to) {
     const Value asked = data.member("permissionRequest");
+    const std::string_view id = Assembler::short_id(data.text_of("requestId")),
+                           call = Assembler::short_id(asked.text_of("toolCallId"));
+    if (id.empty() && call.empty()) return;
+    asked_[id] = std::string(call);
+    const bool has_result = to.was_invoked(call) && !to.open_call(call);
+    if (data.bool_of("resolvedByHook") || has_result)
+      return to.answer(true, [&](const Request& one) { return one.id == id; });
     Request request;
-    request.id = Assembler::short_id(data.text_of("requestId"));
-    request.call = Assembler::short_id(asked.text_of("toolCallId"));
-    request.kind = Assembler::short_id(asked.text_of("kind"));
-    request.since = to.time();
-    const bool has_result = to.was_invoked(request.call) && !to.open_call(request.call);
-    request.is_pending = !data.bool_of("resolvedByHook") && !has_result;
-    request.is_own = is_own();
-    request.waits_since_ms = to.time_ms();
-    if (request.id.empty() && request.call.empty()) return;
-    end_requests([&](const Request& one) { return !one.id.empty() && one.id == request.id; }, true, to);
-    const bool is_full = requests_.size() >= requests_max;
-    to.counts().dropped += is_full;
-    if (is_full) end_requests([&](const Request& one) { return &one == &requests_.front(); }, false, to);
-    if (request.waits()) to.begin_wait();
-    requests_.push_back(std::move(request));
-    show_request(to);
+    request.id = id.empty() ? call : id, request.call = call;
+    request.kind = "permission", request.subject = Assembler::short_id(asked.text_of("kind"));
+    to.ask(std::move(request));
   }
   void read_answer(const Value& data, Assembler& to) {
     const std::string_view id = Assembler::short_id(data.text_of("requestId"));
-    const auto request = std::find_if(requests_.begin(), requests_.end(),
-                                      [&](const Request& one) { return !one.id.empty() && one.id == id; });
     std::string call(Assembler::short_id(data.text_of("toolCallId")));
-    if (request == requests_.end()) {
-      end_requests([&](const Request& one) { return one.call == call; }, true, to);
+    if (const std::string* const asked = id.empty() ? nullptr : asked_.find(id)) {
+      if (!asked->empty()) call = *asked;
+      asked_.erase(id);
+      to.answer(true, [&](const Request& one) { return one.id == id; });
     } else {
-      if (!request->call.empty()) call = request->call;
-      end_requests([&](const Request& one) { return one.id == id; }, true, to);
+      to.answer(true, [&](const Request& one) { return one.kind == "permission" && one.call == call; });
     }
     const std::string_view kind = data.member("result").text_of("kind");
     const bool is_denied = kind.starts_with("denied-") || kind == "cancelled";
     if (is_denied) denied_[call] = {};
   }
-  // `is_counted`: as in Assembler::end_wait().
-  void end_requests(const std::function<bool(const Request&)>& matches, bool is_counted, Assembler& to) {
-    std::erase_if(requests_, [&](const Request& one) {
-      const bool ends = matches(one);
-      if (ends && one.waits()) to.end_wait(one.waits_since_ms, is_counted);
-      return ends;
-    });
-    show_request(to);
-  }
-  // The state names the oldest request that waits for the user.
-  void show_request(Assembler& to) {
-    const auto first =
-        std::find_if(requests_.begin(), requests_.end(), [](const Request& one) { return one.is_pending; });
-    const Request shown = first == requests_.end() ? Request() : *first;
-    StreamState& state = to.mutable_state();
-    state.asked_call = shown.call.empty() ? shown.id : shown.call;
-    state.asked_kind = shown.kind;
-    state.asked_since = shown.since;
-  }
-  void forget_requests(Assembler& to, bool is_counted) {
-    for (Request& one : requests_) {
-      if (one.waits()) to.end_wait(one.waits_since_ms, is_counted);
-      one.is_pending = false;
-    }
-    show_request(to);
+  // Requests for permission; a question ends with its call.
+  static void end_requests(bool is_counted, Assembler& to) {
+    to.answer(is_counted, [](const Request& one) { return one.kind == "permission"; });
   }
 
   // ---- Subagents and background work
@@ -539,7 +498,6 @@ class Records final : public RecordReader {
     to.set_agent({});
     to.finish_agent(finished);
     to.set_agent(agent_);
-    set_background(agent, false, to);
   }
   void end_agents(std::string_view call, std::string_view outcome, Assembler& to) {
     event::AgentFinished finished;
@@ -550,19 +508,10 @@ class Records final : public RecordReader {
   // The agent that continues after its call's result; empty: none.
   std::string launch_agent(std::string_view call, Assembler& to) {
     const auto agent = running_agent(call);
-    if (agent == agents_.end()) return {};
-    set_background(agent, true, to);
-    return agent->first;
-  }
-  void set_background(Agents::iterator agent, bool is_background, Assembler& to) {
-    if (std::exchange(agent->second.is_background, is_background) == is_background) return;
-    to.mutable_state().runs_background =
-        is_background ||
-        std::any_of(agents_.begin(), agents_.end(), [](const auto& one) { return one.second.is_background; });
+    return agent == agents_.end() ? std::string() : agent->first;
   }
   // An idle agent is not listed as running; it may receive another task.
   void set_idle(Agents::iterator agent, Assembler& to) {
-    set_background(agent, false, to);
     std::erase_if(to.mutable_state().agents,
                   [&](const RunningAgent& one) { return one.subagent == agent->first; });
   }
@@ -688,7 +637,7 @@ class Records final : public RecordReader {
   BoundedMap<Compaction, Assembler::names_max> compactions_;  // that run, by agent
   struct Denied {};
   BoundedMap<Denied, Assembler::names_max> denied_;  // open calls
-  std::vector<Request> requests_;
+  BoundedMap<std::string, Assembler::names_max> asked_;  // call of each request for permission, by its id
   Agents agents_;
 };
 

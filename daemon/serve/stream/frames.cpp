@@ -299,6 +299,15 @@ ReportedNumbers numbers_of(const Session& session, const ModelTable& models, con
   return numbers;
 }
 
+namespace {
+
+bool is_open(const StreamState& state, const std::string& call) {
+  return std::any_of(state.tools.begin(), state.tools.end(),
+                     [&](const OpenTool& tool) { return tool.call == call; });
+}
+
+}  // namespace
+
 status::TranscriptSummary transcript_summary(const Session& session) {
   status::TranscriptSummary summary;
   const StreamState* main = state_of(session.main());
@@ -316,21 +325,25 @@ status::TranscriptSummary transcript_summary(const Session& session) {
       calls.push_back(
           {tool.started_ms, {tool.call, tool.tool, tool.input, tool.agent.empty() ? own_agent : tool.agent}});
     }
+    for (const Request& request : state->requests) {
+      Request& asked = summary.requests.emplace_back(request);
+      if (asked.agent.empty()) asked.agent = own_agent;
+    }
+    summary.runs_background |= !state->tasks.empty();
+    for (const RunningAgent& agent : state->agents)
+      summary.runs_background |= agent.background && !is_open(*state, agent.call);
   }
+  std::stable_sort(summary.requests.begin(), summary.requests.end(),
+                   [](const Request& a, const Request& b) { return a.started_ms < b.started_ms; });
   std::stable_sort(calls.begin(), calls.end(),
                    [](const Call& a, const Call& b) { return a.started_ms < b.started_ms; });
   for (Call& call : calls) summary.calls.push_back(std::move(call.call));
   if (main) {
     summary.turn_open = main->turn_open || main->is_announced;
     summary.turn_started = main->is_announced && !main->turn_open ? main->last_activity : main->turn_started;
-    summary.asked_call = main->asked_call;
-    summary.asked_kind = main->asked_kind;
-    summary.asked_since = main->asked_since;
     summary.permission_mode = main->permission_mode;
-    summary.is_plan_shown = main->is_plan_shown;
     summary.is_compacting = main->is_compacting;
     summary.is_closed = main->is_closed;
-    summary.runs_background = main->runs_background;
     summary.turn_finished = main->last_finished;
     summary.answered = format_time_if_valid(main->times.answered());
     summary.version = main->version;
