@@ -362,11 +362,11 @@ EventContext SessionCache::event_context(const Fields& frame, std::string_view j
 }
 
 // The daemon repeats a status with more detail or from another source: it keeps its id, and the reason and
-// detail that the repetition lacks.
+// detail that the repetition lacks. Where the status names its request, that decides.
 void SessionCache::apply_status(const Fields& status, Session& session, EventContext& context,
                                 std::int64_t now_ms) {
   const std::string_view state = status.text("state"), since = status.text("since"),
-                         source = status.text("source");
+                         source = status.text("source"), request = status.text("request");
   session.offline_id.clear();
   if (is_host_offline(status)) {  // keep the reported status: it is valid again when the host is back
     session.offline_id = digest("away\n" + context.host + '\n' + context.session + '\n' + std::string(since));
@@ -377,16 +377,19 @@ void SessionCache::apply_status(const Fields& status, Session& session, EventCon
     context.values["time"] = since;
     return set_variables(session, context);
   }
-  const bool same = !session.status_id.empty() && session.state == state &&
-                    (since.empty() || since == session.since || source != session.source);
+  const bool is_same_request = request.empty() || session.request.empty()
+                                   ? since.empty() || since == session.since || source != session.source
+                                   : request == session.request;
+  const bool same = !session.status_id.empty() && session.state == state && is_same_request;
   if (!same) {
     session.state = state;
     session.since = since;
+    session.request = request;
     session.reason.clear();
     session.detail.clear();
     const std::string when = since.empty() ? std::to_string(now_ms) : std::string(since);
-    session.status_id =
-        digest("status\n" + context.host + '\n' + context.session + '\n' + session.state + '\n' + when);
+    session.status_id = digest("status\n" + context.host + '\n' + context.session + '\n' + session.state +
+                               '\n' + when + (request.empty() ? "" : '\n' + session.request));
   }
   session.source = source;
   set_if_known(session.reason, status.text("reason"));

@@ -88,7 +88,8 @@ class SessionCache {
     std::optional<double> context_tokens, context_window;  // of the main stream
     std::string context_model;                             // to which the window belongs
     std::string api_status, api_kind;
-    std::string state, reason, detail, since, source, status_id;  // latest status that the host reported
+    std::string state, reason, detail, since, source, request,
+        status_id;  // latest status that the host reported
     std::string offline_id;
   };
   bool update_facts(const common::Fields& frame, Session& session);

@@ -218,7 +218,7 @@ bool Assembler::invoke(Call call, const Json& input, std::string_view message) {
   if (call.description.size() > text_bytes_max) call.description = std::string(short_text(call.description));
   call.agent = agent_, call.started = time_, call.started_ms = time_ms_;
   if (!call.asks.empty()) {
-    Request request;
+    OpenRequest request;
     request.id = request.call = call.call, request.kind = call.asks;
     ask(std::move(request));
   }
@@ -300,7 +300,7 @@ bool Assembler::finish_unknown_call(std::string_view call, event::ToolFinished f
 void Assembler::emit_finished(const Call& call, event::ToolFinished finished) {
   const bool is_end_known = finished.outcome != "abandoned";
   if (!call.asks.empty())
-    answer(is_end_known, [&](const Request& request) { return request.id == call.call; });
+    answer(is_end_known, [&](const OpenRequest& request) { return request.id == call.call; });
   std::erase_if(state_.tools, [&](const OpenTool& one) { return one.call == call.call; });
   if (call.background) name_agent(state_, call.call, short_id(finished.background));
   finished.call = call.call;
@@ -346,28 +346,28 @@ void Assembler::restart_call(std::string_view id) {
   Call* const call = open_call(id);
   if (!call || !time_ms_) return;
   call->started_ms = time_ms_;
-  for (Request& request : state_.requests)
+  for (OpenRequest& request : state_.requests)
     if (request.id == call->call) request.started_ms = time_ms_;
 }
 
 // ---- Requests and background tasks
 
-void Assembler::ask(Request request) {
+void Assembler::ask(OpenRequest request) {
   request.is_timed = is_own_chain_;
   if (request.is_timed) state_.times.begin_wait(time_ms_);
   add_request(std::move(request));
 }
 
-void Assembler::ask_after_turn(Request request) {
+void Assembler::ask_after_turn(OpenRequest request) {
   state_.times.ask_after_turn();
   add_request(std::move(request));
 }
 
-void Assembler::add_request(Request request) {
-  answer(true, [&](const Request& one) { return one.id == request.id; });
+void Assembler::add_request(OpenRequest request) {
+  answer(true, [&](const OpenRequest& one) { return one.id == request.id; });
   if (state_.requests.size() >= requests_max) {
     ++counts_.dropped;
-    answer(false, [&](const Request& one) { return &one == &state_.requests.front(); });
+    answer(false, [&](const OpenRequest& one) { return &one == &state_.requests.front(); });
   }
   if (!is_own_chain_) request.agent = short_id(agent_);
   request.started = time_, request.started_ms = time_ms_;
@@ -583,7 +583,7 @@ std::size_t Assembler::memory_bytes() const {
   for (const RunningAgent& agent : state_.agents)
     bytes += sizeof agent + agent.call.size() + agent.subagent.size() + agent.agent_type.size() +
              agent.description.size();
-  for (const Request& request : state_.requests)
+  for (const OpenRequest& request : state_.requests)
     bytes += sizeof request + request.id.size() + request.call.size() + request.subject.size();
   for (const BackgroundTask& task : state_.tasks) bytes += sizeof task + task.id.size() + task.call.size();
   bytes += state_.usage_by_model.memory_bytes();

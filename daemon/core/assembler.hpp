@@ -183,13 +183,13 @@ class Assembler {
 
   /// Adds a request of the current agent that is no call: `id`, `kind`, `call` and `subject` are given. It
   /// replaces one with the same id.
-  void ask(Request request);
+  void ask(OpenRequest request);
   /// The same, after the end of a turn: the time until the next turn is a wait.
-  void ask_after_turn(Request request);
+  void ask_after_turn(OpenRequest request);
   /// Ends the requests for which `matches` is true. `is_counted`: false if it is not known when they ended.
   template <class Matches>
   void answer(bool is_counted, const Matches& matches) {
-    std::erase_if(state_.requests, [&](const Request& request) {
+    std::erase_if(state_.requests, [&](const OpenRequest& request) {
       if (!matches(request)) return false;
       if (request.is_timed) state_.times.end_wait(request.started_ms, is_counted ? time_ms_ : 0);
       return true;
@@ -279,7 +279,7 @@ class Assembler {
 
   std::uint64_t hash_of_call(std::string_view call) const { return hash(short_id(call), IdOf::call); }
   void emit_finished(const Call& call, event::ToolFinished finished);
-  void add_request(Request request);
+  void add_request(OpenRequest request);
   Call take_call(std::uint32_t& number);  // of call_numbers_
   void set_input(OpenTool& tool, const Json& input) const;
   void prepare_state() const;  // redacts and cuts the previews

@@ -24,7 +24,7 @@ struct OpenTool {
 };
 
 /// What only a person can answer, from the record that asks until the one that ends it.
-struct Request {
+struct OpenRequest {
   std::string id;       // unique in the session: the program's, or that of the call
   std::string kind;     // permission, question, plan
   std::string call;     // that it is about; empty: none
@@ -76,7 +76,7 @@ struct StreamState {
   std::string last_finished;                // when it finished, RFC 3339
 
   // What the records alone prove of the session, for programs that write it.
-  std::vector<Request> requests;      // not answered, oldest first
+  std::vector<OpenRequest> requests;  // not answered, oldest first
   std::vector<BackgroundTask> tasks;  // not finished, oldest first
   bool is_announced = false;          // a turn began and has no event yet
   bool is_compacting = false;

@@ -239,7 +239,7 @@ void Server::status_changed(const std::string& name, const status::Status& statu
     if (audience != Audience::meta && !is_titled && !status.title.empty())
       append_redacted(json.key("title").next(), status.title, context_.filter);
     json.member("source", status.source.empty() ? "transcript" : status.source);
-    json.member_if_any("since", status.since).end_object();
+    json.member_if_any("since", status.since).member_if_any("request", status.request).end_object();
   });
   if (session.members.empty() && !session.process_lives()) {
     session.retired = context_.logs.head();

@@ -65,10 +65,10 @@ const OpenCall* find_call(const TranscriptSummary& summary, const std::string& c
 }
 
 /// The oldest question or plan that a call asks; null: none.
-const Request* oldest_prompt(const TranscriptSummary& summary) {
-  const auto found = std::find_if(summary.requests.begin(), summary.requests.end(), [](const Request& each) {
-    return each.kind != "permission" && !each.call.empty();
-  });
+const OpenRequest* oldest_prompt(const TranscriptSummary& summary) {
+  const auto found =
+      std::find_if(summary.requests.begin(), summary.requests.end(),
+                   [](const OpenRequest& each) { return each.kind != "permission" && !each.call.empty(); });
   return found == summary.requests.end() ? nullptr : &*found;
 }
 
@@ -85,7 +85,7 @@ std::vector<const OpenCall*> calls_to_approve(const Evidence& evidence, const st
 /// Adds the pending call of a wait from the transcript, and a more exact reason.
 void add_pending_call(const Evidence& evidence, const TranscriptSummary& summary, Status& status) {
   const AgentProgram& program = *evidence.program;
-  const Request* const prompt = oldest_prompt(summary);
+  const OpenRequest* const prompt = oldest_prompt(summary);
   const OpenCall* call = prompt ? find_call(summary, prompt->call) : nullptr;
   if (status.reason == "permission") {
     const std::vector<const OpenCall*> calls = calls_to_approve(evidence, summary.calls);
@@ -110,7 +110,7 @@ Status from_registry(const Evidence& evidence, const TranscriptSummary& summary)
 /// A wait that the records themselves state: the oldest request. Absent: none.
 std::optional<Status> recorded_wait(const Evidence& evidence, const TranscriptSummary& summary) {
   if (summary.requests.empty()) return std::nullopt;
-  const Request& oldest = summary.requests.front();
+  const OpenRequest& oldest = summary.requests.front();
   Status status = make_status("waiting", oldest.kind, "transcript",
                               oldest.started.empty() ? summary.last_activity : oldest.started);
   status.request = oldest.id;

@@ -33,6 +33,12 @@ struct Status {
   friend bool operator==(const Status&, const Status&) = default;
 };
 
+/// True if both state the same wait for the user.
+inline bool is_same_wait(const Status& one, const Status& other) {
+  return one.state == "waiting" && other.state == "waiting" && one.since == other.since &&
+         one.request == other.request;
+}
+
 constexpr std::string_view host_offline_reason = "host_offline";
 /// The status of a session on a host that is offline. `since`: when the host was last online, RFC 3339;
 /// empty: unknown.
@@ -53,13 +59,13 @@ struct OpenCall {
 
 /// The state of a session in its transcripts, those of subagents included.
 struct TranscriptSummary {
-  bool known = false;           // a transcript of it was read
-  bool turn_open = false;       // in the main stream
-  std::string turn_started;     // RFC 3339
-  std::string answered;         // RFC 3339: when its last recorded wait for the user ended; empty: none
-  std::string turn_finished;    // RFC 3339, of the last finished turn
-  std::vector<OpenCall> calls;  // oldest first
-  std::vector<Request> requests;  // not answered, oldest first; `agent`: the subagent that asks
+  bool known = false;                 // a transcript of it was read
+  bool turn_open = false;             // in the main stream
+  std::string turn_started;           // RFC 3339
+  std::string answered;               // RFC 3339: when its last recorded wait for the user ended; empty: none
+  std::string turn_finished;          // RFC 3339, of the last finished turn
+  std::vector<OpenCall> calls;        // oldest first
+  std::vector<OpenRequest> requests;  // not answered, oldest first; `agent`: the subagent that asks
   // What the records say of the session itself, where the program writes it (StreamState).
   std::string permission_mode;  // empty: unknown
   bool is_compacting = false;
@@ -129,9 +135,10 @@ Status derive_status(const Evidence& evidence, const TranscriptSummary& summary)
 const OpenCall* prompted_call(const Status& status, const Evidence& evidence,
                               const TranscriptSummary& summary);
 
-/// `next` with the `since` of `previous` if state and reason are the same; for a wait, if the request is: then
-/// the reason may differ. A later wait in the registry is a new one: the program continued in between for too
-/// short a time to be seen. Where another source states a wait of the same reason, it is the same request.
+/// `next` with the `since` of `previous` if state and reason are the same; for a wait, if the request is:
+/// then the reason may differ. A later wait in the registry is a new one: the program continued in between
+/// for too short a time to be seen. Where another source states a wait of the same reason, it is the same
+/// request.
 Status keep_since(const Status& previous, Status next);
 
 }  // namespace earshot::status

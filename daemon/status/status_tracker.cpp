@@ -273,7 +273,7 @@ Status StatusTracker::Impl::next_status(Session& state, const Evidence& evidence
   Status status = keep_since(state.status, derive_status(evidence, state.summary));
   // The transcript may still show a call as open when the next wait has begun: the call that the last wait
   // named has been answered.
-  const bool wait_is_over = status.state != "waiting" || status.since != state.status.since;
+  const bool wait_is_over = !is_same_wait(status, state.status);
   if (wait_is_over && !state.prompted.empty()) {
     state.answered.insert(std::exchange(state.prompted, {}));
     status = keep_since(state.status, derive_status(evidence, state.summary));

@@ -43,6 +43,7 @@ status::Status status_of(const element& json) {
           .detail = text("detail"),
           .source = text("source"),
           .since = text("since"),
+          .request = text("request"),
           .title = text("title")};
 }
 
@@ -386,7 +387,7 @@ std::string status_payload(std::string_view host, std::string_view session, cons
     json.member_if_any("session", session).member_if_any("state", status.state);
     json.member_if_any("reason", status.reason).member_if_any("detail", status.detail);
     json.member_if_any("title", status.title).member_if_any("source", status.source);
-    json.member_if_any("since", status.since);
+    json.member_if_any("since", status.since).member_if_any("request", status.request);
     append_numbers(json, shown);
     json.end_object();
     return out;

@@ -77,6 +77,8 @@ export type SessionStatus = {
   detail?: string;
   source: "registry" | "transcript" | "process" | "clock" | (string & {});
   since?: Time;
+  /** of `waiting`: the id of the request. A status with the same one refines the wait, another request is another wait */
+  request?: string;
 };
 
 /** A tool call without a result yet. */

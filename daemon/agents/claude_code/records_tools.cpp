@@ -81,7 +81,7 @@ void Records::apply(const fact::Result& result, Assembler& to) {
   finished.media = result.media;
   finished.background = result.background;
   const std::string_view outcome = finished.outcome;
-  if (!result.launch && result.subagent.empty()) 
+  if (!result.launch && result.subagent.empty())
     to.start_task(result.background, open ? std::string_view(open->call) : result.call);
   if (open) return end_call(*to.finish_call(open->call, std::move(finished)), outcome, &result, to);
   if (!to.finish_unknown_call(result.call, std::move(finished))) return;

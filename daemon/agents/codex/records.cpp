@@ -267,14 +267,14 @@ class Records final : public RecordReader {
     const std::string reason = failure_ ? *failure_ : is_answered ? "" : "no_answer";
     const bool shows_plan =
         showed_plan_ && !failure_ && to.raw_state().mode == "plan" && to.raw_state().source != "exec";
-    Request plan;
+    OpenRequest plan;
     plan.id = to.record_name(), plan.kind = "plan";
     finish_turn(failure_ ? "failed" : "completed", reason, recorded_duration(body), to);
     if (shows_plan) to.ask_after_turn(std::move(plan));
   }
   // The plan that the last turn showed: another turn begins.
   static void answer_plan(Assembler& to) {
-    to.answer(true, [](const Request& request) { return request.call.empty(); });
+    to.answer(true, [](const OpenRequest& request) { return request.call.empty(); });
   }
   static std::optional<std::int64_t> recorded_duration(const Value& body) {
     const auto ms = body.int_of("duration_ms");

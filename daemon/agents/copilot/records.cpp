@@ -368,7 +368,7 @@ class Records final : public RecordReader {
   // Drops what depends on an open call. Without a result, its subagents end with it.
   void forget_call(const std::string& call, std::string_view outcome, Assembler& to) {
     denied_.erase(call);
-    to.answer(outcome != "abandoned", [&](const Request& one) { return one.call == call; });
+    to.answer(outcome != "abandoned", [&](const OpenRequest& one) { return one.call == call; });
     if (is_one_of(outcome, {"denied", "interrupted", "abandoned"})) end_agents(call, outcome, to);
   }
   // A command of the user, not of the model.
@@ -397,7 +397,7 @@ class Records final : public RecordReader {
     if (!finished.output) finished.output = text_member(error, "message");
     const std::string_view outcome = finished.outcome;
     std::string background;
-    if (open && open->background && outcome == "ok") background = launch_agent(id, to);
+    if (open && open->background && outcome == "ok") background = launched_agent(id);
     finished.background = background;
     const auto call = to.finish_call(id, std::move(finished));
     if (call && outcome == "ok" && call->purpose == sets_todos) to.set_todos(call->todos, "update_todo");
@@ -419,8 +419,8 @@ class Records final : public RecordReader {
     asked_[id] = std::string(call);
     const bool has_result = to.was_invoked(call) && !to.open_call(call);
     if (data.bool_of("resolvedByHook") || has_result)
-      return to.answer(true, [&](const Request& one) { return one.id == id; });
-    Request request;
+      return to.answer(true, [&](const OpenRequest& one) { return one.id == id; });
+    OpenRequest request;
     request.id = id.empty() ? call : id, request.call = call;
     request.kind = "permission", request.subject = Assembler::short_id(asked.text_of("kind"));
     to.ask(std::move(request));
@@ -431,9 +431,9 @@ class Records final : public RecordReader {
     if (const std::string* const asked = id.empty() ? nullptr : asked_.find(id)) {
       if (!asked->empty()) call = *asked;
       asked_.erase(id);
-      to.answer(true, [&](const Request& one) { return one.id == id; });
+      to.answer(true, [&](const OpenRequest& one) { return one.id == id; });
     } else {
-      to.answer(true, [&](const Request& one) { return one.kind == "permission" && one.call == call; });
+      to.answer(true, [&](const OpenRequest& one) { return one.kind == "permission" && one.call == call; });
     }
     const std::string_view kind = data.member("result").text_of("kind");
     const bool is_denied = kind.starts_with("denied-") || kind == "cancelled";
@@ -441,7 +441,7 @@ class Records final : public RecordReader {
   }
   // Requests for permission; a question ends with its call.
   static void end_requests(bool is_counted, Assembler& to) {
-    to.answer(is_counted, [](const Request& one) { return one.kind == "permission"; });
+    to.answer(is_counted, [](const OpenRequest& one) { return one.kind == "permission"; });
   }
 
   // ---- Subagents and background work
@@ -506,7 +506,7 @@ class Records final : public RecordReader {
       finish_agent(agent, finished, to);
   }
   // The agent that continues after its call's result; empty: none.
-  std::string launch_agent(std::string_view call, Assembler& to) {
+  std::string launched_agent(std::string_view call) {
     const auto agent = running_agent(call);
     return agent == agents_.end() ? std::string() : agent->first;
   }
@@ -636,7 +636,7 @@ class Records final : public RecordReader {
   bool has_usage_records_ = false;
   BoundedMap<Compaction, Assembler::names_max> compactions_;  // that run, by agent
   struct Denied {};
-  BoundedMap<Denied, Assembler::names_max> denied_;  // open calls
+  BoundedMap<Denied, Assembler::names_max> denied_;      // open calls
   BoundedMap<std::string, Assembler::names_max> asked_;  // call of each request for permission, by its id
   Agents agents_;
 };

@@ -135,8 +135,7 @@ void SessionMetrics::count_cost(Session& session, const ModelTable& models, std:
 
 void SessionMetrics::on_status(Session& session, const status::Status& next, Clock::time_point now) {
   const bool is_waiting = next.state == "waiting";
-  const bool is_same =
-      session.wait_began && is_waiting && session.status && session.status->since == next.since;
+  const bool is_same = session.wait_began && session.status && status::is_same_wait(*session.status, next);
   if (is_same) return;
   const std::string program =
       label(programs_, session.program.empty() ? next.program : session.program, programs_max);

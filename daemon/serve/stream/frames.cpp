@@ -71,6 +71,7 @@ void append_status(FrameWriter& frame, const Session& session) {
   if (frame.is_full()) frame.name("detail", status.detail);
   frame.plain("source", status.source.empty() ? "transcript" : status.source);
   frame.plain("since", status.since);
+  frame.plain("request", status.request);
   frame.json.end_object();
 }
 
@@ -325,8 +326,8 @@ status::TranscriptSummary transcript_summary(const Session& session) {
       calls.push_back(
           {tool.started_ms, {tool.call, tool.tool, tool.input, tool.agent.empty() ? own_agent : tool.agent}});
     }
-    for (const Request& request : state->requests) {
-      Request& asked = summary.requests.emplace_back(request);
+    for (const OpenRequest& request : state->requests) {
+      OpenRequest& asked = summary.requests.emplace_back(request);
       if (asked.agent.empty()) asked.agent = own_agent;
     }
     summary.runs_background |= !state->tasks.empty();
@@ -334,7 +335,7 @@ status::TranscriptSummary transcript_summary(const Session& session) {
       summary.runs_background |= agent.background && !is_open(*state, agent.call);
   }
   std::stable_sort(summary.requests.begin(), summary.requests.end(),
-                   [](const Request& a, const Request& b) { return a.started_ms < b.started_ms; });
+                   [](const OpenRequest& a, const OpenRequest& b) { return a.started_ms < b.started_ms; });
   std::stable_sort(calls.begin(), calls.end(),
                    [](const Call& a, const Call& b) { return a.started_ms < b.started_ms; });
   for (Call& call : calls) summary.calls.push_back(std::move(call.call));

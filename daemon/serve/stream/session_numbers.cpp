@@ -134,7 +134,7 @@ void LiveWaits::status_changed(const status::Status* previous, const status::Sta
                                std::int64_t recorded_ms) {
   const bool waits = next.state == "waiting";
   // The same wait for another reason: the record of an answer may precede the status.
-  if (waits && previous && previous->state == "waiting" && previous->since == next.since) return;
+  if (previous && status::is_same_wait(*previous, next)) return;
   if (previous && waits_for_permission(*previous)) {
     const auto begin = parse_time(previous->since), end = parse_time(next.since);
     const std::int64_t recorded =
