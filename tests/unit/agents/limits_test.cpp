@@ -144,7 +144,10 @@ TEST_CASE("fault 139: long ids and texts of every program are kept in part, and 
     CHECK((transcript->counts().dropped > 0) == flood.drops);
     for (const OpenTool& tool : transcript->state().tools) CHECK(tool.call.size() <= Assembler::id_bytes_max);
     CHECK(transcript->state().title.size() <= Assembler::text_bytes_max);
-    CHECK(transcript->state().asked_call.size() <= Assembler::id_bytes_max);
+    CHECK(transcript->state().requests.size() <= Assembler::requests_max);
+    for (const OpenRequest& request : transcript->state().requests)
+      CHECK(std::max({request.id.size(), request.call.size(), request.subject.size()}) <=
+            Assembler::id_bytes_max);
   }
 }
 

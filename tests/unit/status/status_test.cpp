@@ -20,13 +20,26 @@ earshot::RegistryEntry entry(const std::string& status, const std::string& waiti
   return earshot::default_program().registry()->parse_registry_file("42.json", text).value();
 }
 
-TranscriptSummary turn_open(std::vector<OpenCall> calls = {}) {
+/// The open calls, and the requests that those of them are which ask the user.
+void set_calls(TranscriptSummary& summary, const std::vector<OpenCall>& calls) {
+  summary.calls = calls;
+  for (const OpenCall& call : calls) {
+    for (const earshot::AgentProgram* program : earshot::agent_programs()) {
+      const std::string reason(program->requests().prompt_reason(call.tool));
+      if (reason.empty()) continue;
+      summary.requests.push_back({call.call, reason, call.call, "", call.agent, call.started});
+      break;
+    }
+  }
+}
+
+TranscriptSummary turn_open(const std::vector<OpenCall>& calls = {}) {
   TranscriptSummary summary;
   summary.known = summary.turn_open = true;
   summary.turn_started = "2023-11-14T22:10:00.000Z";
   summary.last_activity = "2023-11-14T22:12:00.000Z";
   summary.last_growth_ms = noon_ms;
-  summary.calls = std::move(calls);
+  set_calls(summary, calls);
   return summary;
 }
 
@@ -89,8 +102,8 @@ TEST_CASE("the registry entry of a live process decides") {
   for (const Row& row : rows) {
     for (const bool open : {true, false}) {
       CAPTURE(row.word, row.waiting_for, row.calls.size(), open);
-      TranscriptSummary summary = open ? turn_open(row.calls) : turn_finished();
-      summary.calls = row.calls;
+      TranscriptSummary summary = open ? turn_open() : turn_finished();
+      set_calls(summary, row.calls);
       const Status status = with_entry(entry(row.word, row.waiting_for), Liveness::alive, summary);
       CHECK(status.state == row.state);
       CHECK(status.reason == row.reason);
@@ -178,11 +191,11 @@ TEST_CASE("without a registry the transcript decides") {
   }
   SECTION("an unanswered question is waiting since it was asked") {
     CHECK(derive_status(none, turn_open({bash, ask})) ==
-          Status{"waiting", "question", "Tabs or spaces?", "transcript", "2023-11-14T22:11:30.000Z"});
+          Status{"waiting", "question", "Tabs or spaces?", "transcript", "2023-11-14T22:11:30.000Z", "c3"});
   }
   SECTION("an unanswered plan is waiting, without a time of its own, since the last line") {
     CHECK(derive_status(none, turn_open({plan})) ==
-          Status{"waiting", "plan", "plan: Tidy the attic", "transcript", "2023-11-14T22:12:00.000Z"});
+          Status{"waiting", "plan", "plan: Tidy the attic", "transcript", "2023-11-14T22:12:00.000Z", "c4"});
   }
   SECTION("an open call is never reported as a permission prompt") {
     Evidence quiet;
@@ -203,7 +216,7 @@ TEST_CASE("what the records themselves state of the session") {
   };
   const OpenCall command{"c1", "bash", R"({"command":"make test","description":"Run"})"};
   TranscriptSummary asked = turn_open({command});
-  asked.asked_call = "c1", asked.asked_kind = "shell", asked.asked_since = noon;
+  asked.requests = {{"r1", "permission", "c1", "shell", "", noon}};
   Status status = derive(asked);
   CHECK(status.state == "waiting");
   CHECK(status.reason == "permission");
@@ -212,16 +225,24 @@ TEST_CASE("what the records themselves state of the session") {
   CHECK(status.since == noon);
   asked.calls.clear();
   CHECK(derive(asked).detail == "approve shell");
+  CHECK(derive(asked).request == "r1");
+  asked.requests.push_back({"r2", "permission", "c2", "write", "", noon});
+  CHECK(derive(asked).request == "r1");
+  CHECK(derive(asked).detail == "1 of 2: approve shell");
+  asked.requests.erase(asked.requests.begin());
+  CHECK(derive(asked).request == "r2");
+  CHECK(derive(asked).detail == "approve write");
 
   TranscriptSummary question = turn_open({{"c2", "ask_user", R"({"question":"Tabs or spaces?"})", "", noon}});
   CHECK(derive(question).reason == "question");
   CHECK(derive(question).detail == "Tabs or spaces?");
 
   TranscriptSummary shown = turn_finished();
-  shown.is_plan_shown = true;
+  shown.requests = {{"@12", "plan", "", "", "", shown.turn_finished}};
   CHECK(derive(shown).state == "waiting");
   CHECK(derive(shown).reason == "plan");
   CHECK(derive(shown).since == shown.turn_finished);
+  CHECK(derive(shown).detail.empty());
 
   TranscriptSummary compacting = turn_open();
   compacting.is_compacting = true;
@@ -355,6 +376,23 @@ TEST_CASE("since is kept while state and reason are the same") {
   CHECK(keep_since(before, {"working", "", "", "registry", noon}).since == before.since);
   CHECK(keep_since(before, {"idle", "", "", "registry", noon}).since == noon);
   CHECK(keep_since(Status{}, {"unknown", "", "", "transcript", noon}).since == noon);
+}
+
+TEST_CASE("fault 111: another request is another wait, though nothing else differs") {
+  const auto waiting = [](const char* source, const char* request, const char* since) {
+    return Status{"waiting", "permission", "", source, since, request};
+  };
+  const std::string later = "2023-11-14T22:14:00.000Z";
+  const Status first = waiting("transcript", "r1", noon.c_str());
+  const Status second = keep_since(first, waiting("transcript", "r2", noon.c_str()));
+  CHECK(second.request == "r2");
+  CHECK_FALSE(is_same_wait(first, second));
+  CHECK(keep_since(first, waiting("transcript", "r2", later.c_str())).since == later);
+  Status refined = waiting("transcript", "r1", later.c_str());
+  refined.reason = "question";
+  CHECK(is_same_wait(first, keep_since(first, refined)));
+  // Another source that states a wait of the same reason: the same wait.
+  CHECK(is_same_wait(first, keep_since(first, waiting("registry", "registry@1", later.c_str()))));
 }
 
 TEST_CASE("keep_since: a late detail keeps the time of the status") {

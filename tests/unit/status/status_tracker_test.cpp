@@ -202,7 +202,8 @@ TEST_CASE("a late detail refines the status and keeps its since") {
   const std::string since = fixture.tracker->status_of("s").since;
   fixture.tracker->transcript_changed("s", working_turn({bash}));
   CHECK(fixture.tracker->status_of("s") == Status{"waiting", "permission", "approve Bash: make test",
-                                                  "registry", since, "claude-code", "/home/x", ""});
+                                                  "registry", since, "registry@" + since, "claude-code",
+                                                  "/home/x", ""});
   const std::size_t published = fixture.observer.statuses.size();
   fixture.tracker->transcript_changed("s", working_turn({bash}));
   CHECK(fixture.observer.statuses.size() == published);  // only changes are published
