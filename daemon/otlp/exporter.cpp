@@ -447,18 +447,20 @@ void Exporter::on_session(const WireFrame& frame, const simdjson::dom::element& 
 /// Waits that a transcript proves are spans of its events: see StreamSpans.
 void Exporter::on_status(const WireFrame& frame, const simdjson::dom::element& status) {
   const std::string_view state = dom::text_of(status, "state"), reason = dom::text_of(status, "reason");
+  const std::string_view request = dom::text_of(status, "request");
   const auto since = parse_time(dom::text_of(status, "since"));
   if (reason == status::host_offline_reason) return;  // the wait may go on
   const StatusWait* const open = waits_.find(frame.session);
   const bool is_wait = state == "waiting" && reason != "question" && reason != "plan" && since;
   if (open) {
-    if (is_wait && open->since_ms == *since) return;
+    if (is_wait && open->since_ms == *since && open->request == request) return;
     waits_.end(frame.session, since && *since >= open->since_ms ? *since : wall_now_ms());
     add_ended_waits();
   }
   if (!is_wait) return;
   StatusWait wait{std::string(frame.host),
                   std::string(frame.session),
+                  std::string(request),
                   std::string(reason),
                   std::string(dom::text_of(status, "source")),
                   *since,

@@ -148,7 +148,7 @@ std::string_view provider_of(std::string_view model);
 
 /// A wait that only the session's status shows. `host`, `session` and `since` identify it.
 struct StatusWait {
-  std::string host, session, reason, source;
+  std::string host, session, request, reason, source;  // `request`: empty: unknown
   std::int64_t since_ms = 0;
   std::optional<SpanContext> turn;  // that was open when it began
 };

@@ -1,6 +1,6 @@
 // The sessions that need the user, as cards: what is asked in full, since when, and what a page can do about it.
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { JsonValue, SessionFrame, SessionState } from "../../sdk/src/index.js";
+import { waitOf, type JsonValue, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
 import { copied, copy, loadWholeCall, resumeCommand } from "./actions.js";
 import { plural, programMark, wallClock } from "./format.js";
 import { RowContext, RowCost } from "./Numbers.js";
@@ -90,7 +90,7 @@ function Card({ session, frame }: { session: SessionState; frame: SessionFrame }
   const [failed, setFailed] = useState(false);
   const target = { session: frame.session, host: frame.host };
   const [unfolded, setUnfolded] = useState("");
-  const wait = `${frame.status.since} ${frame.status.reason}`; // the next one is folded again
+  const wait = waitOf(frame); // the next one is folded again
   const request = requestOf(frame, whole, unfolded === wait);
   const showAll = () => {
     setUnfolded(wait);

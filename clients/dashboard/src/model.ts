@@ -76,7 +76,7 @@ export class SessionModel {
   private readonly agents_by_call = new Map<string, Agent>();
   private readonly totals = new Map<string, { weight: number; output: number; cost_usd: number }>(); // by stream
   private readonly call_waits = new Map<string, Wait>();
-  private status_wait: Wait | undefined;
+  private status_wait: (Wait & { request?: string | undefined }) | undefined;
 
   apply(event: EarshotEvent) {
     this.changes++;
@@ -94,18 +94,18 @@ export class SessionModel {
   }
 
   /** What the session is doing now. Transcripts do not record every wait. */
-  observe({ state, reason, since }: SessionFrame["status"]) {
+  observe({ state, reason, since, request }: SessionFrame["status"]) {
     const at = ms(since);
     if (at === undefined) return;
     this.changes++;
-    if (state === "waiting") {
-      if (this.status_wait || [...this.call_waits.values()].some((wait) => wait.end === undefined)) return;
-      this.status_wait = { start: at, reason: reason ?? "" };
-      this.addWait(this.status_wait);
-    } else if (this.status_wait) {
+    if (this.status_wait) {
+      if (state === "waiting" && this.status_wait.request === request) return;
       this.status_wait.end = Math.max(at, this.status_wait.start);
       this.status_wait = undefined;
     }
+    if (state !== "waiting" || [...this.call_waits.values()].some((wait) => wait.end === undefined)) return;
+    this.status_wait = { start: at, reason: reason ?? "", request };
+    this.addWait(this.status_wait);
   }
 
   private addWait(wait: Wait) {

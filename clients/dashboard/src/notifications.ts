@@ -1,6 +1,6 @@
 // Announces sessions that start to wait: in the title, for screen readers and, if enabled, by a notification and a tone. The title also counts unseen ones.
 import { effect, signal } from "@preact/signals";
-import { isOffline, type SessionFrame } from "../../sdk/src/index.js";
+import { isOffline, waitOf, type SessionFrame } from "../../sdk/src/index.js";
 import { ready, rest, sessions } from "./connection.js";
 import { go } from "./route.js";
 import { programMark } from "./format.js";
@@ -53,7 +53,7 @@ function playTone() {
 /** Text of the live region: how many sessions need the user after each change, and those that began to. */
 export const announcement = signal("");
 
-/** Waits that were announced: key of the wait (session, reason, since) to key of the session. `undefined` until the first snapshot, whose waits are not announced. */
+/** Waits that were announced: session and wait to key of the session. `undefined` until the first snapshot, whose waits are not announced. */
 let announced: Map<string, string> | undefined;
 let announced_count: number | undefined;
 const spoken_max = 3; // sessions named at once
@@ -76,7 +76,7 @@ effect(() => {
 effect(() => {
   const all = waiting.value;
   if (!ready.value) return;
-  const waits = new Map(all.map((session) => [`${session.key}\u0000${session.frame.status.reason}\u0000${session.frame.status.since}`, session]));
+  const waits = new Map(all.map((session) => [`${session.key}\u0000${waitOf(session.frame)}`, session]));
   const is_first = !announced || waits_were_left;
   waits_were_left = (rest.value?.waiting ?? 0) > 0;
   const fresh = !is_first ? [...waits].filter(([key]) => !announced!.has(key)).map(([, session]) => session) : [];

@@ -1,6 +1,6 @@
 // Waits that the user has put off, in this browser. A snooze belongs to one wait: it ends with its time, and as soon as the session asks for something else.
 import { computed, signal } from "@preact/signals";
-import type { SessionFrame, SessionState } from "../../sdk/src/index.js";
+import { waitOf, type SessionState } from "../../sdk/src/index.js";
 import { sessions, ready } from "./connection.js";
 import { wallClock } from "./format.js";
 
@@ -17,9 +17,6 @@ export const snoozeChoices = [
   { label: "1 hour", minutes: 60 },
   { label: "Until it changes", minutes: null },
 ] as const;
-
-/** Names one wait of a session: the details of a wait may still change. */
-const waitOf = ({ status }: SessionFrame) => `${status.reason ?? ""} ${status.since ?? ""}`;
 
 function load(): Map<string, Snooze> {
   try {

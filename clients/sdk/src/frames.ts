@@ -46,6 +46,9 @@ const time_kinds = { waiting: "waited_ms", working: "worked_ms", idle: "idle_ms"
 /** The member of `times` that counts the time in this state; `undefined` for states that are not counted. */
 export const timeKind = (state: string) => time_kinds[state as keyof typeof time_kinds];
 
+/** Names the wait of a session that waits: the same as long as it waits for the same answer, whatever else becomes known of it. */
+export const waitOf = ({ status }: SessionFrame): string => status.request ?? `${status.reason ?? ""} ${status.since ?? ""}`;
+
 /**
  * Returns how long a session waited for the user, worked and was idle until `at` (ms since 1970): `times` and the time in the present state.
  * `undefined` if the daemon does not state it.

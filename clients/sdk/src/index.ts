@@ -5,7 +5,7 @@ export { SignInError, Subscription, type ConnectionState, type SignIn, type Subs
 export { ReadError } from "./record_requests.js";
 export { Backoff, type BackoffOptions } from "./backoff.js";
 export { StreamResumer, type ResumeRequest } from "./resumer.js";
-export { accountLimits, contextTokens, isCursor, isEvent, isOffline, matchesPattern, sessionTimes, splitPlace, truncatedBytes, truncatedTexts, usageOfDay, type AccountLimit } from "./frames.js";
+export { accountLimits, contextTokens, isCursor, isEvent, isOffline, matchesPattern, sessionTimes, splitPlace, truncatedBytes, truncatedTexts, usageOfDay, waitOf, type AccountLimit } from "./frames.js";
 export { platformSocket, subprotocol, type Connect, type Socket, type SocketHandlers } from "./socket.js";
 export { SessionStore, sessionKey, type SessionState, type StoreChange, type StoreOptions } from "./store.js";
 export { RingBuffer, SampledSeries } from "./buffers.js";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { Backoff, RingBuffer, SampledSeries, SessionStore, StreamResumer, accountLimits, contextTokens, isCursor, isEvent, isOffline, matchesPattern, sessionTimes, splitPlace, truncatedBytes, usageOfDay, type EarshotEvent, type Frame, type SessionFrame } from "../src/index.js";
+import { Backoff, RingBuffer, SampledSeries, SessionStore, StreamResumer, accountLimits, contextTokens, isCursor, isEvent, isOffline, matchesPattern, sessionTimes, splitPlace, truncatedBytes, usageOfDay, waitOf, type EarshotEvent, type Frame, type SessionFrame } from "../src/index.js";
 import { FrameQueue } from "../src/queue.js";
 import { RecordRequests } from "../src/record_requests.js";
 import { vectors } from "./harness.js";
@@ -417,6 +417,15 @@ test("replayed events are added to the history only, and a snapshot removes the 
   assert.equal(state.events.length, 0);
   store.apply(event("tool.invoked", 2, { call: "c", tool: "Bash" }), true); // no session frame includes it after the reset
   assert.equal(state.frame.tools.length, 1);
+});
+
+test("a wait is the same as long as its request is, or its reason and since where the daemon names none", () => {
+  const wait = (status: object) => waitOf(session([], { status: { state: "waiting", source: "transcript", since: "2026-01-01T00:00:00Z", ...status } }) as SessionFrame);
+  assert.equal(wait({ request: "r1" }), wait({ request: "r1", reason: "permission", detail: "approve Bash" }));
+  assert.notEqual(wait({ request: "r1" }), wait({ request: "r2" }));
+  assert.equal(wait({ reason: "plan" }), wait({ reason: "plan", detail: "a plan" }));
+  assert.notEqual(wait({ reason: "plan" }), wait({ reason: "question" }));
+  assert.notEqual(wait({ reason: "plan" }), wait({ reason: "plan", since: "2026-01-01T00:00:01Z" }));
 });
 
 test("at a hub, equal session names of two hosts are two sessions, and only a status frame marks a host offline", () => {

@@ -8,7 +8,7 @@ namespace {
 const SpanContext first{{1, 2}, 3}, second{{4, 5}, 6};
 
 StatusWait wait_at(std::int64_t since_ms, std::string session = "t") {
-  return {"h", std::move(session), "permission", "registry", since_ms, {}};
+  return {"h", std::move(session), "r", "permission", "registry", since_ms, {}};
 }
 
 /// The turn of the only wait that has ended; nothing: it has none.
