@@ -182,7 +182,7 @@ HttpResponse websocket(const Request& request, const RequestContext&, ServerCont
 // --- `/v1/sessions`: the sessions, a page at a time ---
 
 constexpr std::size_t limit_default = 100, limit_max = 1000;  // sessions of a page
-constexpr std::size_t page_bytes_max = 4 << 20;               // above it the page ends early, with `next`
+constexpr std::size_t page_bytes_max = 4 << 20;               // a longer page ends early, with `next`
 
 using Names = std::set<std::string, std::less<>>;
 
@@ -271,11 +271,13 @@ HttpResponse sessions(const Request& request, const RequestContext& request_cont
   std::string body = R"({"sessions":[)", last;
   std::size_t count = 0;
   for (const std::string& name : names) {
-    if (count == wanted.limit || body.size() >= page_bytes_max) break;
+    if (count == wanted.limit) break;
     Session* session = context.sessions.find(name);
     if (!session) continue;
+    const std::string payload = context.sessions.payload(*session, {.view = view, .filter = context.filter});
+    if (count > 0 && body.size() + payload.size() > page_bytes_max) break;
     if (count++ > 0) body += ',';
-    body += context.sessions.payload(*session, {.view = view, .filter = context.filter});
+    body += payload;
     last = name;
   }
   body += ']';

@@ -12,12 +12,15 @@ namespace {
 
 constexpr std::size_t cursors_per_frame = 1000;
 constexpr std::size_t text_bytes_max = 512;  // longer titles, prompts and other texts are cut
-constexpr std::size_t agents_max = 256;      // further ones are omitted
+// Further ones are omitted, so that no session is too large for a frame.
+constexpr std::size_t agents_max = 256;
+constexpr std::size_t tools_json_bytes_max = 1 << 20;   // of the session, and of each agent
+constexpr std::size_t agents_json_bytes_max = 4 << 20;  // with their tools
 
 /// Writes members of one frame. Absent values are omitted; texts are redacted, and left out of the meta view.
 class FrameWriter {
  public:
-  FrameWriter(std::string& out, const EncodeOptions& options) : json(out), options_(options) {}
+  FrameWriter(std::string& out, const EncodeOptions& options) : json(out), out_(out), options_(options) {}
 
   /// A name or an id of the protocol.
   void plain(std::string_view name, std::string_view value) { json.member_if_any(name, value); }
@@ -41,11 +44,13 @@ class FrameWriter {
   }
   bool is_full() const { return options_.view == View::full; }
   const EncodeOptions& options() const { return options_; }
+  std::size_t bytes() const { return out_.size(); }
 
   JsonWriter json;
   TruncatedPaths truncated;
 
  private:
+  const std::string& out_;
   const EncodeOptions options_;
 };
 
@@ -90,7 +95,8 @@ void append_turn(FrameWriter& frame, const StreamState& state) {
 void append_tools(FrameWriter& frame, const std::vector<OpenTool>& tools) {
   const TruncatedPaths::Scope list_scope(frame.truncated, "tools");
   frame.json.key("tools").begin_array();
-  for (std::size_t index = 0; index < tools.size(); ++index) {
+  const std::size_t end = frame.bytes() + tools_json_bytes_max;
+  for (std::size_t index = 0; index < tools.size() && frame.bytes() < end; ++index) {
     const TruncatedPaths::Scope scope(frame.truncated, index);
     const OpenTool& tool = tools[index];
     frame.json.begin_object();
@@ -149,7 +155,8 @@ void append_agents(FrameWriter& frame, const std::vector<AgentEntry>& agents) {
   };
   const TruncatedPaths::Scope list_scope(frame.truncated, "agents");
   frame.json.key("agents").begin_array();
-  for (std::size_t index = 0; index < agents.size(); ++index) {
+  const std::size_t end = frame.bytes() + agents_json_bytes_max;
+  for (std::size_t index = 0; index < agents.size() && frame.bytes() < end; ++index) {
     const TruncatedPaths::Scope scope(frame.truncated, index);
     const RunningAgent* running = agents[index].running;
     const tail::Stream* stream = agents[index].stream;

@@ -167,6 +167,38 @@ TEST_CASE("a cut text is a string, and `truncated` has its path and size") {
   REQUIRE(at(meta, "/truncated") == "absent");
 }
 
+TEST_CASE("fault 139: a session with any number of long open calls is not too large for a frame") {
+  const auto write_calls = [](FakeStream& stream) {
+    stream.write(test::prompt(0, "much at once"), nullptr);
+    std::string lines;
+    for (int n = 1; n <= 300; ++n)
+      lines += test::call(n, "Bash", R"({"command":")" + std::string(4000, 'x') + R"("})",
+                          "call-" + std::to_string(n));
+    stream.write(lines, nullptr);
+  };
+  FakeStream main("claude/p/s1", "s1");
+  write_calls(main);
+  SessionStore sessions("dev7");
+  Session& session = sessions.session_of(main);
+  std::vector<std::unique_ptr<FakeStream>> agents;
+  for (int n = 0; n < 30; ++n) {
+    const std::string id = "a" + std::to_string(n);
+    agents.push_back(std::make_unique<FakeStream>("claude/p/s1/subagents/agent-" + id, "s1", id));
+    write_calls(*agents.back());
+    sessions.session_of(*agents.back());
+  }
+  const std::string frame = payload_of(sessions, session);
+  CHECK(frame.size() < 8U << 20);
+  check(frame, {{"/type", "\"session\""},
+                {"/session", "\"s1\""},
+                {"/tools/0/call", "\"call-1\""},
+                {"/tools/200/call", "\"call-201\""},
+                {"/tools/299", "absent"},
+                {"/agents/3/agent", "\"a3\""},
+                {"/agents/3/tools/299", "absent"},
+                {"/agents/29", "absent"}});
+}
+
 TEST_CASE("a subagent is listed with its call, its tools and its tokens") {
   FakeStream main("claude/p/s1", "s1"), agent("claude/p/s1/subagents/agent-a7", "s1", "a7");
   main.write(test::prompt(0, "look around"), nullptr);
