@@ -6,7 +6,8 @@ import signal
 import uuid
 
 from support.endpoints import EndpointCase, curl
-from support.harness import earshot
+from support.harness import earshot, wait_for
+from support.notifier import Notifier, Receiver, hook_rules
 from support.programs import SESSIONS, CodexEventsSession, CodexSession, CopilotSession, PiSession, kill, start_process
 from support.resume_state import ResumeState
 from support.transcripts import Registry, Session, append, now
@@ -497,6 +498,43 @@ class Status(StatusCase):
             session.result(call)
             session.reply()
             self.wait_present(session, "the finished turn", state="idle", source="transcript")
+
+    def test_111_each_request_is_a_wait_and_a_notice_of_its_own(self):
+        self.begin()
+        receiver = Receiver()
+        self.addCleanup(receiver.close)
+        notifier = Notifier(self, self.state, hook_rules(receiver))
+        self.addCleanup(notifier.finish)
+        session = self.new(CopilotSession)
+        session.prompt("clean up")
+        calls = [session.tool_call(f"rm -r build{n}") for n in range(3)]
+        self.wait_status(session, "working")
+        requests = [str(uuid.uuid4()) for _ in calls]
+        asked = lambda n: session.record("permission.requested", requestId=requests[n], permissionRequest={"kind": "shell", "toolCallId": calls[n]})
+        answered = lambda n: session.record("permission.completed", requestId=requests[n], toolCallId=calls[n], result={"kind": "approved"})
+        records = [asked(0), asked(1)]
+        session.append(*records)  # both are pending, the second since a later time
+        waits = []
+
+        def wait_request(detail):
+            waits.append(self.wait_present(session, detail, state="waiting", request=requests[len(waits)], detail=detail))
+            wait_for(lambda: len(receiver.delivered()) == len(waits), f"a notice of {detail}")
+
+        wait_request("1 of 2: approve bash: rm -r build0")
+        session.append(answered(0))
+        wait_request("approve bash: rm -r build1")
+        records.append(asked(2))
+        session.append(answered(1), records[-1])  # one follows the other
+        wait_request("approve bash: rm -r build2")
+        self.assertEqual([wait["since"] for wait in waits], [record["timestamp"] for record in records])
+        session.append(answered(2))
+        self.wait_present(session, "the last answer", state="working")
+        for call in calls:
+            session.result(call)
+        session.reply()
+        self.wait_present(session, "the finished turn", state="idle")
+        notifier.stop()
+        self.assertEqual([notice["rule"] for notice in receiver.delivered()], ["waiting"] * 3)
 
     # Codex
 
