@@ -206,7 +206,6 @@ void FollowedFile::restart() {
   tail_.reset();
   overlap_hash_ = 0;
   short_reads = 0;
-  verify_requested = false;
   verified_bytes = 0;
 }
 

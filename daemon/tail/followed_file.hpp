@@ -143,6 +143,11 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
     removed,
   };
   State state = State::idle;
+  // Verifications while it is followed: see Follower::Verification.
+  bool is_verification_requested = false;     // one waits
+  bool is_verification_due = false;           // one that nobody requested waits
+  std::size_t requested_verifications = 0;    // wait or are in progress
+  std::chrono::milliseconds verify_delay{0};  // since a verification could not read the file
   bool is_busy() const {
     return state == State::folding || state == State::reading || state == State::verifying;
   }
@@ -152,12 +157,9 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   bool is_left = false;          // its directory was removed: nothing at this path is the file
   bool check_pending = false;    // a check is queued, or due when the file is no longer busy
   bool retry_scheduled = false;  // a check is due at a later time
-  bool verify_requested = false;
-  bool verify_queued = false;  // requested later: see Follower::requested_verifications_max
-  bool disk_queued = false;    // waits for one of Follower::disk_reads_max
+  bool disk_queued = false;      // waits for one of Follower::disk_reads_max
   /// The last look was so soon after the last change that a later change may have the same change time.
   bool looked_in_tick = false;
-  bool compare_scheduled = false;    // everything is compared once that tick is over
   std::uint32_t history = 0;         // counts restarts
   std::uint64_t verified_bytes = 0;  // prefix known to match the file; bytes after it were appended since
   std::uint64_t fold_bytes = 0;      // while folding: how many bytes precede the first event to deliver

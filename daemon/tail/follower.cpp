@@ -12,12 +12,6 @@ namespace {
 
 using State = FollowedFile::State;
 
-/// Kernels before 6.13 take the change time from a clock that ticks every 1 to 10 ms.
-constexpr std::int64_t change_tick_ns = 20'000'000;
-/// A file whose change time proves nothing is verified once it did not grow for a while, in proportion to its
-/// size (Options::compare_bytes_max).
-constexpr std::uint64_t compare_bytes_per_ms = 32 << 10;  // less than 1 % of a processor
-
 std::size_t open_files_allowed() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
@@ -70,43 +64,6 @@ void Follower::continue_soon(FollowedFile& file) {
   end_batch_soon();
 }
 
-void Follower::request_verify(FollowedFile& file) {
-  if (file.verified_bytes == file.bytes_read() || std::exchange(file.verify_queued, true)) return;
-  verify_queue_.push_back(file.weak_from_this());
-  end_batch_soon();
-}
-
-void Follower::start_verifications() {
-  // One that failed is tried again with its file.
-  std::erase_if(verifying_, [](const auto& file) {
-    return file->is_removed() || !file->verify_requested || (!file->check_pending && !file->is_busy());
-  });
-  while (verifying_.size() < requested_verifications_max && !verify_queue_.empty()) {
-    const auto file = verify_queue_.front().lock();
-    verify_queue_.pop_front();
-    if (!file) continue;
-    file->verify_queued = false;
-    if (file->is_removed() || file->verified_bytes == file->bytes_read()) continue;
-    file->verify_requested = true;
-    check_soon(*file);
-    verifying_.push_back(file);
-  }
-}
-
-void Follower::verify_published(FollowedFile& file, const Cursor& end) {
-  if (end == begin_cursor) return;
-  check_prefix(disk_, {file.path(), options_.hash_key, end, 0, 0},
-               [this, end, holder = file.shared_from_this()](const PrefixCheck::Result& result) {
-                 if (holder->is_removed() || (!result.error && result.matches)) return;
-                 // Unreadable, or being read while it changes: try again.
-                 if (result.error || holder->is_busy())
-                   return timers_.after(options_.retry_first, [this, end, holder] {
-                     if (!holder->is_removed()) verify_published(*holder, end);
-                   });
-                 reset(*holder, result.stat, "rewritten");
-               });
-}
-
 void Follower::end_batch_soon() {
   if (!std::exchange(batch_scheduled_, true) && !is_held_) post_batch();
 }
@@ -144,7 +101,6 @@ void Follower::run_batch() {
   check_queued(backlog_, had_backlog);
   flush();
   if (stopped_) return;
-  start_verifications();
   observer_.on_batch_end();
   const bool may_read_more = !disk_queue_.empty() && disk_reads_ < disk_reads_max;
   if (!queue_.empty() || !backlog_.empty() || may_read_more) end_batch_soon();
@@ -178,11 +134,9 @@ void Follower::check(FollowedFile& file) {
 /// that. What they follow may have changed since the last look; as always, the overlap and the next look
 /// decide.
 bool Follower::read_first(FollowedFile& file) {
-  // A change between this read and the examination has a hint of its own, and compare_later() finds it.
-  const bool is_comparable = file.bytes_read() > 0 && file.bytes_read() <= options_.compare_bytes_max;
-  if (!is_comparable || !file.fd || file.state != State::idle || file.verify_requested ||
-      file.retry_scheduled)
-    return false;
+  // A change between this read and the examination has a hint of its own, and verify_when_quiet() finds it.
+  const bool is_verifiable = file.bytes_read() > 0 && file.bytes_read() <= options_.verify_bytes_max;
+  if (!is_verifiable || !file.fd || file.state != State::idle || file.retry_scheduled) return false;
   const std::size_t overlap = file.overlap_bytes();
   const long got = read_at(file.fd->get(), buffer_.get(), overlap + batch_max_, file.bytes_read() - overlap,
                            ReadMode::no_wait);
@@ -205,16 +159,14 @@ void Follower::examine(FollowedFile& file, bool was_read) {
     return;
   }
   file.state = State::idle;
-  file.looked_in_tick = was_read || std::abs(looked_ns - now.changed_ns) < change_tick_ns;
+  file.looked_in_tick =
+      was_read || std::abs(looked_ns - now.changed_ns) < std::chrono::nanoseconds(change_tick).count();
   const bool is_other_file = !now.is_same_file(file.stat);
   if (is_other_file) close(file);
-  if (now.size < file.bytes_read()) return reset(file, now, is_other_file ? "replaced" : "truncated");
-  if (file.bytes_read() > 0) {
-    if (is_other_file) return verify(file, now, "replaced");
-    const bool changed_without_growth =
-        !was_read && now.size == file.bytes_read() && now.changed_ns != file.stat.changed_ns;
-    if (changed_without_growth || file.verify_requested) return verify(file, now, "rewritten");
-  }
+  if (now.size < file.bytes_read()) return reset(file, now);
+  const bool changed_without_growth =
+      !was_read && now.size == file.bytes_read() && now.changed_ns != file.stat.changed_ns;
+  if (file.bytes_read() > 0 && (is_other_file || changed_without_growth)) return verify_now(file);
   if (is_other_file) file.stat = now;
   if (now.size > file.bytes_read()) return was_read ? continue_soon(file) : read(file, now);
   file.stat = now;
@@ -222,40 +174,9 @@ void Follower::examine(FollowedFile& file, bool was_read) {
   if (was_read) {
     file.used = Clock::now();
     file.short_reads = 0;
-  } else if (was_in_tick && file.bytes_read() > 0 && file.bytes_read() <= options_.compare_bytes_max) {
-    compare_later(file);
+  } else if (was_in_tick && file.bytes_read() > 0 && file.bytes_read() <= options_.verify_bytes_max) {
+    verify_when_quiet(file);
   }
-}
-
-/// The file may have been rewritten in the tick of the last look: its change time would be the same. Its new
-/// lines are delivered meanwhile: the disk may hang.
-void Follower::compare_later(FollowedFile& file) {
-  if (std::exchange(file.compare_scheduled, true)) return;
-  const std::uint64_t bytes = file.bytes_read();
-  const std::chrono::milliseconds delay(change_tick_ns / 1'000'000 + bytes / compare_bytes_per_ms);
-  timers_.after(delay, [this, bytes, holder = file.shared_from_this()] {
-    if (!holder->is_removed() && holder->bytes_read() == bytes && !holder->is_busy())
-      return compare(*holder, nullptr);
-    holder->compare_scheduled = false;
-    if (!holder->is_removed()) compare_later(*holder);
-  });
-}
-
-/// `then` may be empty.
-void Follower::compare(FollowedFile& file, std::function<void()> then) {
-  ++counters_.verifications;
-  check_prefix(disk_, file.prefix(),
-               [this, history = file.history, holder = file.shared_from_this(),
-                then = std::move(then)](const PrefixCheck::Result& result) {
-                 holder->compare_scheduled = false;
-                 const bool is_known = !holder->is_removed() && holder->history == history;
-                 if (is_known && (result.error || !result.matches)) {
-                   holder->verify_requested =
-                       true;  // decides, while the file is not read; retries after an error
-                   check_soon(*holder);
-                 }
-                 if (then) then();
-               });
 }
 
 std::size_t Follower::next_read_bytes(const FollowedFile& file, std::uint64_t size, std::size_t bytes_max) {
@@ -330,7 +251,7 @@ void Follower::on_read(FollowedFile& file, const FileStat& now, const char* buff
     if (++file.short_reads >= short_reads_max) return retry_after_error(file, EIO);
     return check_soon(file);
   }
-  if (!feed(file, buffer, overlap, bytes)) return reset(file, now, "rewritten");
+  if (!feed(file, buffer, overlap, bytes)) return reset(file, now);
   file.short_reads = 0;
   mark_current(file);
   if (file.bytes_read() < now.size)
@@ -356,32 +277,9 @@ bool Follower::feed(FollowedFile& file, const char* buffer, std::size_t overlap,
   return true;
 }
 
-void Follower::verify(FollowedFile& file, const FileStat& now, std::string_view reason) {
-  ++counters_.verifications;
-  file.state = State::verifying;
-  check_prefix(disk_, file.prefix(),
-               [this, holder = file.shared_from_this(), now, reason](const PrefixCheck::Result& result) {
-                 if (!holder->is_removed()) on_verified(*holder, now, reason, result);
-                 end_batch_soon();  // the next requested one
-               });
-}
-
-void Follower::on_verified(FollowedFile& file, const FileStat& now, std::string_view reason,
-                           const PrefixCheck::Result& result) {
-  file.state = State::idle;
-  file.check_pending = false;
-  if (result.error)
-    return is_missing(result.error) ? check_soon(file) : retry_after_error(file, result.error);
-  file.verify_requested = false;
-  file.verified_bytes = file.bytes_read();
-  if (!result.matches) {
-    reset(file, now, reason);
-  } else {
-    if (!result.stat.is_same_file(file.stat)) close(file);  // the descriptor is that of the replaced file
-    file.stat = result.stat;
-    mark_current(file);
-  }
-  check_soon(file);
+void Follower::reset(FollowedFile& file, const FileStat& now) {
+  const bool is_shorter = now.size < file.bytes_read();
+  reset(file, now, !now.is_same_file(file.stat) ? "replaced" : is_shorter ? "truncated" : "rewritten");
 }
 
 void Follower::reset(FollowedFile& file, const FileStat& now, std::string_view reason) {
@@ -439,7 +337,7 @@ void Follower::retry_after_error(FollowedFile& file, int error) {
 
 void Follower::mark_current(FollowedFile& file) {
   file.retry_delay = {};
-  problems_.clear(file.path());
+  if (file.verify_delay.count() == 0) problems_.clear(file.path());
 }
 
 void Follower::add(FollowedFile& file) {
@@ -450,7 +348,7 @@ void Follower::add(FollowedFile& file) {
 
 bool Follower::release(FollowedFile& file) {
   const bool is_in_use = file.state != State::idle || file.check_pending || file.retry_scheduled ||
-                         file.disk_queued || !file.waiters.empty();
+                         file.disk_queued || file.requested_verifications > 0 || !file.waiters.empty();
   if (is_in_use || file.stat.size > file.bytes_read()) return false;
   file.state = State::removed;
   close(file);

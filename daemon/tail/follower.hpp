@@ -1,4 +1,16 @@
 // Checks followed files for changes, reads new bytes and delivers their events.
+//
+// A check looks at a file in up to four ways, each of which proves more, and costs more, than the one before:
+//   read_first  The open descriptor has bytes behind the position: they are delivered at once.
+//   examine     `stat` of the path: is it still this file, and is it longer, shorter, or changed?
+//   read        New bytes. The KiB before them must be what was read there (the overlap), else the history
+//               ends: `reset`.
+//   verify      The disk thread compares everything that was read with the file at the path. Only this proves
+//               that the file is what was read.
+// A file is verified at once, and not read meanwhile, if another file is at its path, or if it changed
+// without growth. Other verifications (struct Verification) wait, and the file is followed meanwhile. What
+// does not match, or is shorter, is reset; what cannot be read is tried again. An unlinked file is read to
+// its end through its descriptor, then removed.
 #pragma once
 #include <cerrno>
 #include <chrono>
@@ -32,8 +44,12 @@ class Follower {
   static constexpr std::chrono::milliseconds shared_for{100};  // since another file grew
   /// Reads that wait for the disk, at a time, with one open file each; further files are checked again later.
   static constexpr std::size_t disk_reads_max = ReadPool::buffers_max;
-  /// Requested by clients, at a time; the others wait, and their files are followed meanwhile.
-  static constexpr std::size_t requested_verifications_max = 2;
+  /// Kernels before 6.13 take the change time from a clock that ticks every 1 to 10 ms: a change within this
+  /// time of another may have the same one.
+  static constexpr std::chrono::milliseconds change_tick{20};
+  static constexpr std::chrono::seconds time_granularity{2};  // of change times on FAT
+  /// At a time, and one of files that were just folded; the others wait.
+  static constexpr std::size_t verifications_max = 2;
 
   /// `folds` reads and folds history, on several threads if its executor has them. `on_removed` is called for
   /// each removed stream, before the observer.
@@ -65,33 +81,42 @@ class Follower {
   void fold(FollowedFile& file, std::uint64_t bytes, std::function<void(bool)> then);
   std::size_t pending_folds() const { return pending_folds_; }
   std::size_t open_files() const { return open_.size(); }
-  std::size_t requested_verifications() const { return verifying_.size(); }  // in progress
+  std::size_t active_verifications() const { return active_verifications_; }
   ~Follower();
   void stop() { stopped_ = true; }
 
  private:
   struct Fold;
   struct FoldMemory;
+  /// To be verified while the file is followed.
+  struct Verification {
+    enum class Why : std::uint8_t {
+      requested,    // clients resume from what was read
+      published,    // they have what was published before the file was folded, up to `published`
+      suspected,    // it may have changed again within the tick of its change time, which would not show
+      just_folded,  // the same, of what was folded: not beside folds, as a start may have thousands of them
+    };
+    std::shared_ptr<FollowedFile> file;
+    Why why = Why::requested;
+    Cursor published;
+    std::uint32_t history = 0;  // of the file when it was wanted
+    bool is_requested() const { return why == Why::requested || why == Why::published; }
+  };
 
   void post_batch();
   void run_batch();
   void check_queued(std::deque<std::shared_ptr<FollowedFile>>& queue, std::size_t checks);
   void flush();
   void continue_soon(FollowedFile& file);
-  void start_verifications();
   void check(FollowedFile& file);
   bool read_first(FollowedFile& file);
   void examine(FollowedFile& file, bool was_read);
   void read(FollowedFile& file, const FileStat& now);
   void read_on_disk(FollowedFile& file, const FileStat& now);
   void check_disk_queue();
-  void compare_later(FollowedFile& file);
-  void compare(FollowedFile& file, std::function<void()> then);
   void on_read(FollowedFile& file, const FileStat& now, const char* buffer, std::size_t overlap, long result);
   bool feed(FollowedFile& file, const char* buffer, std::size_t overlap, std::size_t bytes);
-  void verify(FollowedFile& file, const FileStat& now, std::string_view reason);
-  void on_verified(FollowedFile& file, const FileStat& now, std::string_view reason,
-                   const PrefixCheck::Result& result);
+  void reset(FollowedFile& file, const FileStat& now);
   void reset(FollowedFile& file, const FileStat& now, std::string_view reason);
   void on_unlinked(FollowedFile& file);
   void retry_after_error(FollowedFile& file, int error);
@@ -105,7 +130,16 @@ class Follower {
   void start_folds();
   void continue_fold(std::shared_ptr<Fold> fold);
   void finish_fold(Fold& fold);
-  void compare_just_written();
+  void verify_now(FollowedFile& file);
+  void on_verified_now(FollowedFile& file, const PrefixCheck::Result& result);
+  void verify_when_quiet(FollowedFile& file);
+  void verify_after_folds(FollowedFile& file);
+  void add_verification(Verification wanted);
+  void start_verifications();
+  void verify(Verification wanted, std::size_t& active);
+  void on_verified(const Verification& wanted, std::uint64_t bytes, const PrefixCheck::Result& result);
+  void verify_again(Verification wanted, int error);
+  static void finish(const Verification& wanted);
 
   IoThread& disk_;
   IoThread& folds_;
@@ -123,21 +157,17 @@ class Follower {
   std::deque<std::shared_ptr<FollowedFile>> backlog_;  // files with more to read: checked after the others
   Clock::time_point shared_until_;
   std::vector<std::shared_ptr<FollowedFile>> unexamined_;  // of this batch
-  std::deque<std::weak_ptr<FollowedFile>> verify_queue_;
-  std::vector<std::shared_ptr<FollowedFile>> verifying_;  // requested, not done
-  std::size_t disk_reads_ = 0;                            // in progress
-  std::deque<std::weak_ptr<FollowedFile>> disk_queue_;    // files that wait for one of disk_reads_max
-  std::vector<std::shared_ptr<FollowedFile>> open_;       // files with a descriptor
+  std::deque<Verification> verifications_, just_folded_;   // wait
+  std::size_t active_verifications_ = 0, active_after_folds_ = 0;
+  std::size_t disk_reads_ = 0;                          // in progress
+  std::deque<std::weak_ptr<FollowedFile>> disk_queue_;  // files that wait for one of disk_reads_max
+  std::vector<std::shared_ptr<FollowedFile>> open_;     // files with a descriptor
   std::size_t open_max_;
   std::size_t batch_max_ = batch_bytes, batch_read_ = 0;            // bytes of this batch
   std::multimap<std::uint64_t, std::shared_ptr<Fold>> fold_queue_;  // waiting, by bytes: the largest is next
   std::vector<std::shared_ptr<FoldMemory>> fold_memory_;            // of folds that have ended
   std::size_t pending_folds_ = 0;                                   // waiting and active
   std::size_t active_folds_ = 0;  // at most Options::folds_max, with one open file each
-  /// To be compared from this time on: folded so soon after their last change that a later change may have
-  /// the same change time.
-  std::deque<std::pair<Clock::time_point, std::weak_ptr<FollowedFile>>> just_written_;
-  bool is_comparing_just_written_ = false;
   bool batch_scheduled_ = false, is_held_ = false, close_scheduled_ = false, stopped_ = false;
 };
 

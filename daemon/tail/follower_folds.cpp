@@ -11,9 +11,6 @@ namespace earshot::tail {
 
 namespace {
 
-// Some file systems record times in units of two seconds (FAT).
-constexpr std::chrono::seconds time_granularity{2};
-
 /// One read of a file, which may be done before its bytes are needed.
 class ReadAhead final : public WorkAhead {
  public:
@@ -221,40 +218,15 @@ void Follower::finish_fold(Fold& fold) {
   // While the change time is this one, the file contains what was read.
   if (is_read && !fold.reset_reason && fold.bytes > 0) {
     file->stat = fold.opened;
-    if (fold.is_just_written) just_written_.emplace_back(Clock::now() + time_granularity, file);
+    if (fold.is_just_written) verify_after_folds(*file);
   }
   if (then) then(is_read && !file->is_removed());
   if (!file->is_removed() && is_read) {
     if (fold.reset_reason) reset(*file, file->stat, fold.reset_reason);
     check_soon(*file);
   }
-  compare_just_written();
+  start_verifications();
   end_batch_soon();
-}
-
-/// Compares the files that were written just before they were folded: one after another, and not beside
-/// folds, since a start may have thousands of them.
-void Follower::compare_just_written() {
-  if (is_comparing_just_written_ || pending_folds_ > 0 || just_written_.empty()) return;
-  is_comparing_just_written_ = true;
-  const auto [due, folded] = just_written_.front();
-  just_written_.pop_front();
-  const auto wait = std::max(std::chrono::duration_cast<std::chrono::milliseconds>(due - Clock::now()),
-                             std::chrono::milliseconds(0));
-  timers_.after(wait, [this, folded = folded] {
-    const auto next = [this] {
-      is_comparing_just_written_ = false;
-      compare_just_written();
-    };
-    const auto file = folded.lock();
-    if (!file || file->is_removed() || file->compare_scheduled) return next();
-    if (file->is_busy()) {
-      just_written_.emplace_back(Clock::now() + time_granularity, file);
-      return next();
-    }
-    file->compare_scheduled = true;
-    compare(*file, next);
-  });
 }
 
 }  // namespace earshot::tail

@@ -216,7 +216,7 @@ class Tail::Impl final : private Discovery::Observer {
   Counters counters() const {
     Counters now = counters_;
     now.open_files = follower_.open_files();
-    now.requested_verifications = follower_.requested_verifications();
+    now.active_verifications = follower_.active_verifications();
     now.directories = discovery_.directories().size();
     now.known_files = discovery_.files();
     now.streams = live_.size();

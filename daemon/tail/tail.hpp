@@ -30,7 +30,7 @@ struct Options {
   std::chrono::milliseconds linger{500};    // an unlinked open file is read until it did not grow for so long
   std::chrono::milliseconds quiet{60'000};  // an unused descriptor is closed after this time
   /// A larger file that was changed at the moment of a check is compared at the next change or resume only.
-  std::uint64_t compare_bytes_max = 64 << 20;
+  std::uint64_t verify_bytes_max = 64 << 20;
   /// How many files of listings, and of removed directories, are handled in one turn of the loop.
   std::size_t files_per_turn = 64;
   const TextFilter* filter = nullptr;  // for every transcript; thread-safe; outlives the tail
@@ -42,7 +42,7 @@ struct Options {
 struct Counters {
   std::uint64_t bytes_read = 0;  // fed to transcripts
   std::uint64_t checks = 0, resets = 0, verifications = 0, events = 0;
-  std::size_t requested_verifications = 0;  // in progress
+  std::size_t active_verifications = 0;
   std::size_t open_files = 0, known_files = 0, streams = 0, directories = 0;
   std::uint64_t pending_bytes = 0;  // read, but of unterminated lines
   std::uint64_t dropped = 0;        // RecordCounts::dropped of the followed transcripts

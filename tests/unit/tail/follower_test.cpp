@@ -28,7 +28,7 @@ struct Session {
     fs::create_directories(root / "projects/p");
     append(file, text);
     tail::Options options = TailFixture::options(root.path());
-    if (!compares) options.compare_bytes_max = 0;
+    if (!compares) options.verify_bytes_max = 0;
     fixture = std::make_unique<TailFixture>(std::move(options), mode);
     fixture->start();
     REQUIRE(fixture->observer.has(name));

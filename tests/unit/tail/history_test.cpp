@@ -95,6 +95,26 @@ TEST_CASE("an unterminated line of a cold transcript that was published is deliv
           Lines(fold.events.begin() + static_cast<long>(fold.events_known), fold.events.end()));
 }
 
+TEST_CASE("several clients of one history that ends see it end once") {
+  Cold cold(prompts(0, 9));
+  bool folded = false;
+  cold.fixture->tail->fold(cold.name, [&](const tail::Stream* stream) { folded = stream != nullptr; });
+  cold.fixture->until([&] { return folded; });
+  const Fold fold(contents(cold.file));
+  SECTION("by another file at its path") {
+    append(cold.root / "other", prompts(20, 40));
+    fs::rename(cold.root / "other", cold.file);
+  }
+  SECTION("by a change in place") { rewrite(cold.file, prompts(20, 40)); }
+  for (int client = 0; client < 8; ++client)
+    cold.fixture->tail->mark_published(*cold.fixture->tail->find(cold.name), fold.end);
+  cold.fixture->same(cold.name, cold.file);
+  const auto retried = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+  cold.fixture->until([&] { return std::chrono::steady_clock::now() > retried; });
+  CHECK(cold.received().resets.size() == 1);
+  cold.fixture->same(cold.name, cold.file);
+}
+
 TEST_CASE("two histories published for one cold transcript are both reset") {
   Cold cold(prompts(0, 9));
   cold.publish();
