@@ -159,11 +159,13 @@ void RuleEngine::apply_status(const EventContext& context, std::int64_t now_ms) 
     if (context.time_ms > 0) evaluate(context, now_ms);
     return;
   }
-  acknowledge(
+  const std::vector<std::string> closed = acknowledge(
       [&](const AckKey& ack_key) {
         return ack_key.is_status && ack_key.session == context.session && ack_key.id != context.id;
       },
       "the session is " + context.value("state", View::meta), now_ms);
+  if (context.is_next_request)  // the one before is not answered for certain
+    for (const std::string& id : closed) state_.handled.erase(id);
   refine(context, now_ms);
   evaluate(context, now_ms);
 }
@@ -266,7 +268,7 @@ void RuleEngine::evaluate(const Rule& rule, const EventContext& context, std::in
   const std::int64_t age = context.time_ms > 0 ? std::max<std::int64_t>(0, now_ms - context.time_ms) : 0;
   const bool is_event = context.type != "status";
   std::string why;
-  if (age > rules_.max_age_ms)
+  if (age > rules_.max_age_ms && !context.is_next_request)
     why = "it happened " + format_duration(common::Ms(age)) + " ago, more than " +
           duration_literal(common::Ms(rules_.max_age_ms));
   else if (is_event && is_replaying_ && context.time_ms == 0)
@@ -458,13 +460,15 @@ bool RuleEngine::must_wait(const EngineState::Held& held) const {
   return !away.empty() && ack_keys.front().id != away;
 }
 
-void RuleEngine::acknowledge(const std::function<bool(const AckKey&)>& is_answered, std::string_view how,
-                             std::int64_t now_ms) {
+std::vector<std::string> RuleEngine::acknowledge(const std::function<bool(const AckKey&)>& is_answered,
+                                                 std::string_view how, std::int64_t now_ms) {
+  std::vector<std::string> ids;
   std::erase_if(state_.held, [&](EngineState::Held& each) {
     if (std::erase_if(each.notice.ack_keys, is_answered) == 0) return false;
     changed_ = true;
     if (!each.notice.ack_keys.empty()) return false;  // the escalation of a group
     record("answered", each.notice, std::string(how) + ": not sent", now_ms);
+    ids.push_back(each.notice.id);
     return true;
   });
   std::erase_if(state_.open, [&](Notice& each) {
@@ -472,8 +476,10 @@ void RuleEngine::acknowledge(const std::function<bool(const AckKey&)>& is_answer
     changed_ = true;
     if (!each.ack_keys.empty()) return false;  // other notices of the group are unanswered
     close(each, std::string(how), now_ms);
+    ids.push_back(each.id);
     return true;
   });
+  return ids;
 }
 
 void RuleEngine::close(const Notice& notice, std::string why, std::int64_t now_ms) {

@@ -117,8 +117,9 @@ class RuleEngine {
   void hold_escalations(const Notice& notice, std::int64_t now_ms);
   void emit_group(std::vector<EngineState::Held> group, std::int64_t now_ms);
   bool is_throttled(const Rule& rule, const Notice& notice, std::int64_t now_ms);
-  void acknowledge(const std::function<bool(const AckKey&)>& is_answered, std::string_view how,
-                   std::int64_t now_ms);
+  /// Returns the ids of the notices that are answered by it.
+  std::vector<std::string> acknowledge(const std::function<bool(const AckKey&)>& is_answered,
+                                       std::string_view how, std::int64_t now_ms);
   void arm_context(std::string_view host, std::string_view session, std::optional<double> percent);
   void apply_status(const EventContext& context, std::int64_t now_ms);
   void evaluate_limits(const common::Fields& frame, std::int64_t now_ms);

@@ -381,7 +381,9 @@ void SessionCache::apply_status(const Fields& status, Session& session, EventCon
                                    ? since.empty() || since == session.since || source != session.source
                                    : request == session.request;
   const bool same = !session.status_id.empty() && session.state == state && is_same_request;
+  if (same && session.request.empty()) session.request = request;
   if (!same) {
+    context.is_next_request = state == "waiting" && session.state == state;
     session.state = state;
     session.since = since;
     session.request = request;

@@ -33,6 +33,7 @@ struct EventContext {
   std::int64_t time_ms = 0;  // 0: unknown
   std::optional<double> duration_ms, cost_usd, used_percent, context_percent;
   bool fatal = false;
+  bool is_next_request = false;  // of `status`: the session waited for another request until now
   bool is_daemon_known = false;  // `elsewhere` is only empty on the daemon's own host
   std::map<std::string, std::string, std::less<>> values;
   std::string frame;  // the JSON as received

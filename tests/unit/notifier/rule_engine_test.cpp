@@ -202,6 +202,44 @@ TEST_CASE("after a restart sent notices are not repeated, held ones are sent, an
   CHECK(harness.closed.size() == 1);
 }
 
+TEST_CASE(
+    "fault 111: after an answer the next request notifies, however old it is, and one that returns, too") {
+  EngineHarness harness;
+  const std::int64_t begin = harness.now_ms;
+  const auto wait_for = [&](const std::string& request, std::int64_t since) {
+    harness.receive(R"({"type":"status","host":"h","session":"s","state":"waiting","reason":"permission",)"
+                    R"("detail":"approve )" +
+                    request + R"(","source":"transcript","since":")" + format_time(since) +
+                    R"(","request":")" + request + "\"}");
+    harness.advance(RuleEngine::refine_ms);
+  };
+  wait_for("one", begin);
+  harness.advance(10 * 60'000);
+  wait_for("two", begin + 1);  // was open all the time
+  CHECK(harness.notices.size() == 2);
+  CHECK(harness.closed.size() == 1);
+  wait_for("two", begin + 1);  // refined
+  CHECK(harness.notices.size() == 2);
+  wait_for("one", begin);
+  CHECK(harness.notices.size() == 3);
+  CHECK(harness.closed.size() == 2);
+}
+
+TEST_CASE("a wait whose request becomes known later is the same one") {
+  EngineHarness harness;
+  const std::string status =
+      R"({"type":"status","host":"h","session":"s","state":"waiting","reason":"permission","source":"transcript","since":")" +
+      format_time(harness.now_ms) + "\"";
+  harness.receive(status + "}");
+  harness.advance(RuleEngine::refine_ms);
+  harness.receive(status + R"(,"request":"one"})");
+  harness.advance(1000);
+  CHECK(harness.notices.size() == 1);
+  harness.receive(status + R"(,"request":"two"})");
+  harness.advance(1000);
+  CHECK(harness.notices.size() == 2);
+}
+
 TEST_CASE("the notice of a removed session is closed") {
   EngineHarness harness;
   harness.set_waiting("s");
