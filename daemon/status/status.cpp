@@ -202,11 +202,11 @@ const OpenCall* prompted_call(const Status& status, const Evidence& evidence,
   return calls.size() == 1 ? calls.front() : nullptr;
 }
 
-Status keep_since(const Status& previous, Status next) {
+Status keep_since(const Status& previous, const Status& derived, Status next) {
   if (previous.state != next.state || previous.since.empty()) return next;
-  if (next.state == "waiting" && previous.source == next.source) {
-    const bool is_later = parse_time(next.since).value_or(0) > parse_time(previous.since).value_or(0);
-    if (next.source == "registry" ? is_later : next.request != previous.request) return next;
+  if (next.state == "waiting" && derived.source == next.source) {
+    const bool is_later = parse_time(next.since).value_or(0) > parse_time(derived.since).value_or(0);
+    if (next.source == "registry" ? is_later : next.request != derived.request) return next;
   } else if (previous.reason != next.reason) {
     return next;
   }

@@ -139,6 +139,7 @@ const OpenCall* prompted_call(const Status& status, const Evidence& evidence,
 /// then the reason may differ. A later wait in the registry is a new one: the program continued in between
 /// for too short a time to be seen. Where another source states a wait of the same reason, it is the same
 /// request.
-Status keep_since(const Status& previous, Status next);
+/// `derived`: what `previous` was made of, as derive_status() returned it.
+Status keep_since(const Status& previous, const Status& derived, Status next);
 
 }  // namespace earshot::status

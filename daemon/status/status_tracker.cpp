@@ -35,7 +35,7 @@ struct Session {
   SteadyClock::time_point compacting_since{};
   SteadyClock::time_point quiet_since = SteadyClock::now();  // when a transcript of it grew
   bool is_published = false;                                 // the observer received `status`
-  Status status;
+  Status status, derived;                                    // the latest; `derived`: see keep_since()
   std::string prompted;            // the call that the present wait names; empty: none, or one of several
   std::set<std::string> answered;  // open calls that earlier waits named
 };
@@ -270,14 +270,17 @@ Evidence StatusTracker::Impl::evidence_of(const std::string& session, Session& s
 }
 
 Status StatusTracker::Impl::next_status(Session& state, const Evidence& evidence) {
-  Status status = keep_since(state.status, derive_status(evidence, state.summary));
+  Status derived = derive_status(evidence, state.summary);
+  Status status = keep_since(state.status, state.derived, derived);
   // The transcript may still show a call as open when the next wait has begun: the call that the last wait
   // named has been answered.
   const bool wait_is_over = !is_same_wait(status, state.status);
   if (wait_is_over && !state.prompted.empty()) {
     state.answered.insert(std::exchange(state.prompted, {}));
-    status = keep_since(state.status, derive_status(evidence, state.summary));
+    derived = derive_status(evidence, state.summary);
+    status = keep_since(state.status, state.derived, derived);
   }
+  state.derived = std::move(derived);
   const OpenCall* prompted = prompted_call(status, evidence, state.summary);
   state.prompted = prompted ? prompted->call : std::string();
   return status;

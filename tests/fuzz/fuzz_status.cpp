@@ -60,7 +60,7 @@ void require_status(const Evidence& evidence, const TranscriptSummary& summary) 
           "another machine's process has not ended");
   require(status.state != "waiting" || status.source == "registry" || asks(summary.calls),
           "a wait is proven");
-  const Status settled = keep_since(status, derive_status(evidence, summary));
+  const Status settled = keep_since(status, status, derive_status(evidence, summary));
   require(settled == status, "the same evidence yields the same status and since");
 }
 

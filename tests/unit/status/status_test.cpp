@@ -373,9 +373,9 @@ TEST_CASE("a compaction is work, but does not override a wait, an end or a forei
 
 TEST_CASE("since is kept while state and reason are the same") {
   const Status before{"working", "", "", "transcript", "2023-01-01T00:00:00.000Z"};
-  CHECK(keep_since(before, {"working", "", "", "registry", noon}).since == before.since);
-  CHECK(keep_since(before, {"idle", "", "", "registry", noon}).since == noon);
-  CHECK(keep_since(Status{}, {"unknown", "", "", "transcript", noon}).since == noon);
+  CHECK(keep_since(before, before, {"working", "", "", "registry", noon}).since == before.since);
+  CHECK(keep_since(before, before, {"idle", "", "", "registry", noon}).since == noon);
+  CHECK(keep_since(Status{}, {}, {"unknown", "", "", "transcript", noon}).since == noon);
 }
 
 TEST_CASE("fault 111: another request is another wait, though nothing else differs") {
@@ -384,24 +384,28 @@ TEST_CASE("fault 111: another request is another wait, though nothing else diffe
   };
   const std::string later = "2023-11-14T22:14:00.000Z";
   const Status first = waiting("transcript", "r1", noon.c_str());
-  const Status second = keep_since(first, waiting("transcript", "r2", noon.c_str()));
+  const Status second = keep_since(first, first, waiting("transcript", "r2", noon.c_str()));
   CHECK(second.request == "r2");
   CHECK_FALSE(is_same_wait(first, second));
-  CHECK(keep_since(first, waiting("transcript", "r2", later.c_str())).since == later);
+  CHECK(keep_since(first, first, waiting("transcript", "r2", later.c_str())).since == later);
   Status refined = waiting("transcript", "r1", later.c_str());
   refined.reason = "question";
-  CHECK(is_same_wait(first, keep_since(first, refined)));
-  // Another source that states a wait of the same reason: the same wait.
-  CHECK(is_same_wait(first, keep_since(first, waiting("registry", "registry@1", later.c_str()))));
+  CHECK(is_same_wait(first, keep_since(first, first, refined)));
+  // Another source that states a wait of the same reason: the same wait, also when it states it again.
+  const Status registered = waiting("registry", "registry@1", later.c_str());
+  const Status joined = keep_since(first, first, registered);
+  CHECK(is_same_wait(first, joined));
+  CHECK(is_same_wait(first, keep_since(joined, registered, registered)));
+  CHECK(is_same_wait(first, keep_since(joined, registered, first)));
 }
 
 TEST_CASE("keep_since: a late detail keeps the time of the status") {
   const earshot::RegistryEntry waiting = entry("waiting", "permission prompt");
   const Status bare = with_entry(waiting, Liveness::alive, turn_open());
-  const Status joined = keep_since(bare, with_entry(waiting, Liveness::alive, turn_open({bash})));
+  const Status joined = keep_since(bare, bare, with_entry(waiting, Liveness::alive, turn_open({bash})));
   CHECK(joined.detail == "approve Bash: make test");
   CHECK(joined.since == bare.since);
-  const Status question = keep_since(bare, with_entry(waiting, Liveness::alive, turn_open({ask})));
+  const Status question = keep_since(bare, bare, with_entry(waiting, Liveness::alive, turn_open({ask})));
   CHECK(question.reason == "question");
   CHECK(question.since == bare.since);
 }
@@ -410,7 +414,8 @@ TEST_CASE("a later wait in the registry is a new one even if the work in between
   earshot::RegistryEntry waiting = entry("waiting", "permission prompt");
   const Status first = with_entry(waiting, Liveness::alive, turn_open({bash}));
   waiting.updated_ms += 2000;
-  const Status second = keep_since(first, with_entry(waiting, Liveness::alive, turn_open({write_file})));
+  const Status second =
+      keep_since(first, first, with_entry(waiting, Liveness::alive, turn_open({write_file})));
   CHECK(second.since == "2023-11-14T22:13:22.000Z");
 }
 
