@@ -454,7 +454,8 @@ void Exporter::on_status(const WireFrame& frame, const simdjson::dom::element& s
   const bool is_wait = state == "waiting" && reason != "question" && reason != "plan" && since;
   if (open) {
     if (is_wait && open->since_ms == *since && open->request == request) return;
-    waits_.end(frame.session, since && *since >= open->since_ms ? *since : wall_now_ms());
+    // Another wait may have begun long before this one was answered.
+    waits_.end(frame.session, since && !is_wait && *since >= open->since_ms ? *since : wall_now_ms());
     add_ended_waits();
   }
   if (!is_wait) return;

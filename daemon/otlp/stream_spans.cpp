@@ -85,7 +85,7 @@ Span wait_span(const StatusWait& wait, std::int64_t end_ms) {
   const std::string since = std::to_string(wait.since_ms);
   Span span;
   span.context.trace = wait.turn ? wait.turn->trace : trace_id({"wait", wait.host, wait.session, since});
-  span.context.span = span_id({"wait", wait.host, wait.session, since});
+  span.context.span = span_id({"wait", wait.host, wait.session, since, wait.request});
   span.parent = wait.turn ? wait.turn->span : 0;
   span.name = named("earshot.wait", wait.reason);
   set_times(span, wait.since_ms, end_ms);

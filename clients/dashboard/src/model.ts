@@ -94,13 +94,13 @@ export class SessionModel {
   }
 
   /** What the session is doing now. Transcripts do not record every wait. */
-  observe({ state, reason, since, request }: SessionFrame["status"]) {
+  observe({ state, reason, since, request }: SessionFrame["status"], now = Date.now()) {
     const at = ms(since);
     if (at === undefined) return;
     this.changes++;
     if (this.status_wait) {
       if (state === "waiting" && this.status_wait.request === request) return;
-      this.status_wait.end = Math.max(at, this.status_wait.start);
+      this.status_wait.end = Math.max(state === "waiting" ? now : at, this.status_wait.start); // another request may be older than this answer
       this.status_wait = undefined;
     }
     if (state !== "waiting" || [...this.call_waits.values()].some((wait) => wait.end === undefined)) return;

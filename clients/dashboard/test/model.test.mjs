@@ -30,12 +30,12 @@ describe("the model", () => {
     assert.deepEqual(model.waits.map(({ start, end, reason }) => [(start - start_ms) / 60_000, end && (end - start_ms) / 60_000, reason]), [[1, 4, "question"], [6, undefined, "permission"]]);
     status("working", 8);
     assert.equal(model.waits[1].end, start_ms + 8 * 60_000);
-    // One request follows another.
-    const next = (request, minutes) => model.observe({ state: "waiting", reason: "permission", source: "transcript", since: new Date(start_ms + minutes * 60_000).toISOString(), request });
-    next("one", 9);
-    next("two", 11);
-    next("two", 11); // refined
-    assert.deepEqual(model.waits.slice(2).map(({ start, end }) => [(start - start_ms) / 60_000, end && (end - start_ms) / 60_000]), [[9, 11], [11, undefined]]);
+    // One request follows another, which was made before it was answered.
+    const next = (request, minutes, now) => model.observe({ state: "waiting", reason: "permission", source: "transcript", since: new Date(start_ms + minutes * 60_000).toISOString(), request }, start_ms + now * 60_000);
+    next("one", 9, 9);
+    next("two", 10, 12);
+    next("two", 10, 13); // refined
+    assert.deepEqual(model.waits.slice(2).map(({ start, end }) => [(start - start_ms) / 60_000, end && (end - start_ms) / 60_000]), [[9, 12], [10, undefined]]);
     // Of an open question the status may be known before its call.
     const asked = new SessionModel();
     asked.observe({ state: "waiting", reason: "question", source: "transcript", since: new Date(start_ms + 60_000).toISOString() });
