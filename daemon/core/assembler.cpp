@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/json_rewrite.hpp"
 #include "base/quantities.hpp"
 #include "core/event_json.hpp"
 
@@ -551,6 +552,14 @@ void Assembler::set_input(OpenTool& tool, const Json& input) const {
   TruncatedPaths truncated;
   const TruncatedPaths::Scope scope(truncated, "input");
   append_json(tool.input, input.json, StreamState::input_preview_bytes, filter_, truncated, input.is_utf8);
+  if (tool.input.size() > StreamState::input_bytes_max) {
+    std::string scratch;
+    tool.input.clear();
+    append_json_string(tool.input,
+                       json_prefix(input.json, StreamState::input_preview_bytes, filter_, scratch));
+    truncated.shrink(0);
+    truncated.add({}, input.json.size());
+  }
   tool.truncated = truncated.list();
 }
 

@@ -57,7 +57,9 @@ struct LimitState {
 struct StreamState {
   static constexpr std::size_t open_tools_max = 256;  // further ones are paired and counted, but not listed
   static constexpr std::size_t input_preview_bytes = 512;  // longer strings of an open tool's input are cut
-  static constexpr std::size_t limits_max = 16;            // further limits are not kept
+  static constexpr std::size_t input_bytes_max =
+      64 << 10;                                  // of a longer input the beginning of its JSON, as a string
+  static constexpr std::size_t limits_max = 16;  // further limits are not kept
   static constexpr std::size_t raw_input_bytes_max = 64
                                                      << 10;  // a longer input is cut at once, not on demand
 

@@ -147,7 +147,8 @@ string_view refine(std::span<const Refinement> table, string_view text) {
 // The members of `toolUseResult`, whatever the tool.
 struct ToolFields {
   Value interrupted, wasInterrupted, status, backgroundTaskId, agentId, resumedAgentId, agent_id, teammate_id,
-      totalDurationMs, totalTokens, totalToolUseCount, newTodos, tasks, task, success, taskId, statusChange;
+      totalDurationMs, totalTokens, totalToolUseCount, newTodos, tasks, task, success, taskId, statusChange,
+      task_id, shell_id;
 };
 #define FIELD(name) \
   { #name, &ToolFields::name }
@@ -155,7 +156,7 @@ constexpr MemberTable<ToolFields, 128> tool_table(
     {FIELD(interrupted), FIELD(wasInterrupted), FIELD(status), FIELD(backgroundTaskId), FIELD(agentId),
      FIELD(resumedAgentId), FIELD(agent_id), FIELD(teammate_id), FIELD(totalDurationMs), FIELD(totalTokens),
      FIELD(totalToolUseCount), FIELD(newTodos), FIELD(tasks), FIELD(task), FIELD(success), FIELD(taskId),
-     FIELD(statusChange)});
+     FIELD(statusChange), FIELD(task_id), FIELD(shell_id)});
 #undef FIELD
 
 // The first match decides: the program's denial kind, interruption, denial, error, ok.
@@ -201,6 +202,7 @@ void read_tool_use_result(const Fields& f, const ToolFields& use, fact::Result& 
   result.background = use.backgroundTaskId.as_text();
   result.subagent = use.agentId.as_text();
   result.resumed = use.resumedAgentId.as_text();
+  result.stopped = use.task_id ? use.task_id.as_text() : use.shell_id.as_text();  // TaskStop, KillShell
   if (status == "async_launched") {
     result.launch = true;
     result.background = result.subagent;

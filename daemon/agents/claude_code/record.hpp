@@ -67,7 +67,7 @@ struct Result {
   std::string_view background;     // the task's id: the call continues in the background
   bool launch = false;             // of a background subagent or a teammate
   bool is_late_rejection = false;  // rejected while running: an interruption if records have turn positions
-  std::string_view subagent, resumed;
+  std::string_view subagent, resumed, stopped;
   std::optional<std::int64_t> duration_ms;  // of the subagent
   std::optional<std::uint64_t> tokens, tools;
   TodoChange todo;

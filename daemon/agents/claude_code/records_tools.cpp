@@ -83,6 +83,7 @@ void Records::apply(const fact::Result& result, Assembler& to) {
   const std::string_view outcome = finished.outcome;
   if (!result.launch && result.subagent.empty())
     to.start_task(result.background, open ? std::string_view(open->call) : result.call);
+  if (outcome == "ok") to.end_task(result.stopped);
   if (open) return end_call(*to.finish_call(open->call, std::move(finished)), outcome, &result, to);
   if (!to.finish_unknown_call(result.call, std::move(finished))) return;
   if (early_results_->size() < early_results_max)

@@ -265,8 +265,8 @@ class Records final : public RecordReader {
     if (const Value error = body.member("error"); error && !error.is_null()) fail(error, true, to);
     const bool is_answered = did_work_ || !body.text_of("last_agent_message").empty();
     const std::string reason = failure_ ? *failure_ : is_answered ? "" : "no_answer";
-    const bool shows_plan =
-        showed_plan_ && !failure_ && to.raw_state().mode == "plan" && to.raw_state().source != "exec";
+    const bool shows_plan = showed_plan_ && !failure_ && to.own_agent().empty() &&
+                            to.raw_state().mode == "plan" && to.raw_state().source != "exec";
     OpenRequest plan;
     plan.id = to.record_name(), plan.kind = "plan";
     finish_turn(failure_ ? "failed" : "completed", reason, recorded_duration(body), to);
@@ -646,7 +646,8 @@ class Records final : public RecordReader {
     finished.background = thread.empty() ? output.background : thread;
     const auto done = finish_call(call, std::move(finished), to);
     if (!done) return;
-    if (output.is_process) to.start_task(output.background, done->call);
+    // A later look at the process does not begin another.
+    if (output.is_process && done->tool != "write_stdin") to.start_task(output.background, done->call);
     agents_.read_output(*done, output.text.value_or(""), *nested_, to);
   }
 

@@ -336,6 +336,8 @@ status::TranscriptSummary transcript_summary(const Session& session) {
     for (const OpenRequest& request : state->requests) {
       OpenRequest& asked = summary.requests.emplace_back(request);
       if (asked.agent.empty()) asked.agent = own_agent;
+      // The order is that of the records that ask: it does not change when a call begins to run.
+      asked.started_ms = parse_time(asked.started).value_or(asked.started_ms);
     }
     summary.runs_background |= !state->tasks.empty();
     for (const RunningAgent& agent : state->agents)

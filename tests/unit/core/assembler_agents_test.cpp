@@ -251,6 +251,25 @@ TEST_CASE("the end of a background command finishes no agent") {
                    r.notification("b1", "completed")});
   CHECK(feed.count("task.finished") == 1);
   CHECK(feed.count("agent.finished") == 0);
+  CHECK(feed.state().tasks.empty());
+}
+
+TEST_CASE("a background command is a task until it is stopped: that writes no notification") {
+  const auto feed_with = [](const std::string& stopped, bool is_error) {
+    Records r;
+    return Feed({r.user("go"), r.call("c1", "Bash"),
+                 r.result("c1", "running", R"("toolUseResult":{"backgroundTaskId":"b1"})"),
+                 r.call("c2", "TaskStop", R"({"task_id":"b1"})"),
+                 is_error ? r.error("c2", "x", R"("toolUseResult":)" + stopped)
+                          : r.result("c2", "x", R"("toolUseResult":)" + stopped)});
+  };
+  const std::string stopped = R"({"message":"Successfully stopped task: b1","task_id":"b1"})";
+  CHECK(feed_with(stopped, false).state().tasks.empty());
+  CHECK(feed_with(R"({"message":"Successfully killed shell: b1","shell_id":"b1"})", false)
+            .state()
+            .tasks.empty());
+  CHECK(feed_with(R"("Error: there is no task b1")", true).state().tasks.size() == 1);
+  CHECK(feed_with(R"({"message":"x","task_id":"b2"})", false).state().tasks.size() == 1);
 }
 
 }  // namespace

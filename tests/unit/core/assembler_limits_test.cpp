@@ -195,5 +195,21 @@ TEST_CASE("fault 85: long texts and ids are kept in part") {
   CHECK(feed.count("agent.finished") == 1);
 }
 
+TEST_CASE("of a long input of an open call the beginning of its JSON is kept") {
+  std::string numbers = "[1";
+  while (numbers.size() < 2 * StreamState::input_bytes_max) numbers += ",1";
+  Records r;
+  Feed feed({r.user("go"), r.call("c1", "Bash", R"({"list":)" + numbers + "]}"),
+             r.call("c2", "Bash", R"({"list":[1,2]})")});
+  REQUIRE(feed.state().tools.size() == 2);
+  const OpenTool& cut = feed.state().tools[0];
+  CHECK(cut.input.starts_with(R"("{\"list\":[1,1,)"));
+  CHECK(cut.input.size() <= 2 * StreamState::input_preview_bytes);
+  REQUIRE(cut.truncated.size() == 1);
+  CHECK(cut.truncated[0].path == "input");
+  CHECK(cut.truncated[0].bytes == numbers.size() + 10);
+  CHECK(feed.state().tools[1].input == R"({"list":[1,2]})");
+}
+
 }  // namespace
 }  // namespace earshot::test

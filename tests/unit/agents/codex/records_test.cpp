@@ -33,6 +33,23 @@ Lines windows(std::initializer_list<std::string> resets) {
 
 }  // namespace
 
+TEST_CASE("Codex: looking at a process in the background does not begin another") {
+  Feed feed(codex_options());
+  const auto item = [](const std::string& payload) {
+    return R"({"timestamp":"2026-03-01T10:00:00.000Z","type":"response_item","payload":)" + payload + "}\n";
+  };
+  const auto call = [&](const std::string& id, const std::string& name) {
+    feed.write(item(R"({"type":"function_call","name":")" + name + R"(","arguments":"{}","call_id":")" + id +
+                    "\"}"));
+    feed.write(item(R"({"type":"function_call_output","call_id":")" + id +
+                    R"(","output":"Wall time: 1 seconds\nProcess running with session ID 7\nOutput:\n"})"));
+  };
+  call("c1", "exec_command");
+  call("c2", "write_stdin");
+  REQUIRE(feed.state().tasks.size() == 1);
+  CHECK(feed.state().tasks[0].call == "c1");
+}
+
 TEST_CASE("Codex: a limit that resets a minute later is the same limit") {
   CHECK(windows({R"("resets_at":1772359200)", R"("resets_at":1772359260)", R"("resets_at":1772359321)"}) ==
         Lines{R"([{"name":"primary","used_percent":5,"resets_at":"2026-03-01T10:00:00Z"}])",
