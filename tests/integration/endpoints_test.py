@@ -280,6 +280,7 @@ class Tokens(EndpointCase):
             self.assertEqual(browser.authorised("GET", "/v1/sessions")[0], 401)
             self.assertIn(b"browsers must sign in again", daemon.stderr())
             self.assertTrue(os.path.exists(path + ".torn"))
+            wait_for(lambda: os.path.exists(path), what="a new file of browsers")
             self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
 
     def test_a_deleted_token_signs_the_browsers_out(self):
