@@ -129,22 +129,22 @@ class StatusLines(Recipe):
         self.assertEqual(started.returncode, 0, started.stderr)
         shown = lambda: tmux("capture-pane", "-p").stdout.rstrip("\n").split("\n")[-1]
         self.start_working()
-        wait_for(lambda: re.search(r"● 1 \| \d\d:\d\d$", shown()), f"a working session in the status line: {shown()!r}", deadline=60)
+        wait_for(lambda: re.search(r"● 1 \| \d\d:\d\d$", shown()), f"a working session in the status line: {shown()!r}")
         self.start_waiting()
-        wait_for(lambda: re.search(r"⏸ 1 \| \d\d:\d\d$", shown()), f"a waiting session in the status line: {shown()!r}", deadline=60)
+        wait_for(lambda: re.search(r"⏸ 1 \| \d\d:\d\d$", shown()), f"a waiting session in the status line: {shown()!r}")
         self.registry.set_status("idle")
-        wait_for(lambda: re.search(r"[^\d] +\| \d\d:\d\d$", shown()), f"an empty status line: {shown()!r}", deadline=60)
+        wait_for(lambda: re.search(r"[^\d] +\| \d\d:\d\d$", shown()), f"an empty status line: {shown()!r}")
         # The key goes to the session that waits, in another session of tmux.
         inner = ["tmux", "-u", "-L", "inner"]
-        in_inner = lambda *words: subprocess.run([*inner, *words], capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=60).stdout.strip()
+        in_inner = lambda *words: subprocess.run([*inner, *words], capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=deadline_s * 4).stdout.strip()
         in_inner("new-session", "-d", "-s", "agent", "cat")
         waiting = Session(self.root, cwd="/home/ada/agent")
         waiting.prompt("go on")
         waiting.tool_call("Bash", {"command": "rm -rf build"})
         Registry(self.root, waiting.session, Pane(int(in_inner("list-panes", "-t", "agent", "-F", "#{pane_pid}")))).set_status("waiting", "permission prompt")
-        wait_for(lambda: re.search(r"⏸ 1 \| \d\d:\d\d$", shown()), f"a waiting session in the status line: {shown()!r}", deadline=60)
+        wait_for(lambda: re.search(r"⏸ 1 \| \d\d:\d\d$", shown()), f"a waiting session in the status line: {shown()!r}")
         tmux("send-keys", "C-b", "e")
-        wait_for(lambda: in_inner("list-clients", "-F", "#{client_session}") == "agent", "the client in the session of the agent", deadline=60)
+        wait_for(lambda: in_inner("list-clients", "-F", "#{client_session}") == "agent", "the client in the session of the agent")
 
     @recipe("waybar")
     def test_waybar_receives_a_line_a_tooltip_and_a_class(self, module, css):
@@ -254,7 +254,7 @@ class Notices(Recipe):
         self.lines("exec earshot-notify")
         self.start_working()
         self.start_waiting()
-        request = wait_for(lambda: next((post for post in list(receiver.requests) if b"needs you" in post["body"]), None), "the notice", deadline=60)
+        request = wait_for(lambda: next((post for post in list(receiver.requests) if b"needs you" in post["body"]), None), "the notice")
         self.assertNotIn(b"rm -rf", request["body"], "text has left the machine")
         return request["path"], json.loads(request["body"])
 
@@ -270,7 +270,7 @@ class Notices(Recipe):
         self.lines("exec earshot-notify")
         self.start_working()
         self.start_waiting()
-        wait_for(lambda: any(notice[0] == "api needs you" for notice in desktop.notify_calls()), "the notice", deadline=60)
+        wait_for(lambda: any(notice[0] == "api needs you" for notice in desktop.notify_calls()), "the notice")
         wait_for(lambda: desktop.displayed() == 1, "the notice on the screen")
         self.registry.set_status("busy")
         wait_for(lambda: desktop.displayed() == 0, "an empty screen")

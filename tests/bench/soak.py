@@ -28,7 +28,7 @@ from soak_writers import Writers  # noqa: E402
 
 tick_s = 0.05
 sample_s, progress_s = 1.0, 10.0
-settle_s_max = 60   # per checkpoint: remaining differences are lost or duplicated events
+settle_s_max = 240  # per checkpoint: remaining differences are lost or duplicated events
 slow_every = 6      # checkpoints; slow readers stay slow in between and fall far behind
 reread_share = 1.02  # of the bytes that may be read: lines that arrive before an edit is noticed are read again
 problems_max = 20   # differences that are printed; the rest is counted
@@ -182,7 +182,7 @@ class Soak:
     def watches(self):
         allowed = self.base["watches"] + self.writers.directories() - self.base_directories
         try:
-            wait_for(lambda: self.sampler.sample()["watches"] <= allowed or time.sleep(0.1), f"{allowed} inotify watches", 10, self.daemon.exit_reason)
+            wait_for(lambda: self.sampler.sample()["watches"] <= allowed or time.sleep(0.1), f"{allowed} inotify watches", settle_s_max, self.daemon.exit_reason)
         except AssertionError:
             self.problem(f"inotify watches: {self.sampler.sample()['watches']}, expected at most {allowed}")
 
@@ -199,7 +199,7 @@ class Soak:
 
         allowed = held(self.base)
         try:
-            wait_for(lambda: held() <= allowed or time.sleep(0.1), "the descriptors", 20, self.daemon.exit_reason)
+            wait_for(lambda: held() <= allowed or time.sleep(0.1), "the descriptors", settle_s_max, self.daemon.exit_reason)
         except AssertionError:
             self.problem(f"descriptors: {held()} without transcripts and clients, {allowed} at the start")
         self.samples.add(self.end)

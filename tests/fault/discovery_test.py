@@ -330,7 +330,8 @@ class Limits(DiscoveryCase):
             most = max(most, wait_for(lambda: (count := self.transcripts_open()) > 100 and count, "100 open transcripts", give_up=self.daemon.exit_reason))
             self.settle()
             most = max(most, self.transcripts_open())
-        self.assertLessEqual(most, 256 + 1)  # files are kept open until the least recently used one is closed; the search index reads one more at a time
+        # Files are kept open until the least recently used one is closed; the search index reads one more at a time, and so does a verification.
+        self.assertLessEqual(most, 256 + 2)
 
     def transcripts_open(self):
         folder, count = f"/proc/{self.daemon.process.pid}/fd", 0

@@ -88,7 +88,7 @@ class Unwritable(fault_case.FaultCase, EndpointCase):
         self.assert_settled(daemon, client, *(session.path for session in sessions))
         second = daemon.client()  # with the old token
         self.assertEqual(len(second.subscribe()), 3)
-        self.assertEqual([name for name in os.listdir(disk.path) if name.endswith(".tmp")], [])
+        wait_for(lambda: not [name for name in os.listdir(disk.path) if name.endswith(".tmp")], "no unfinished file")
 
     def start_without_writes(self, disk, prevent_writes, reason):
         """Starts a daemon on an existing state directory that cannot be written any more."""

@@ -20,14 +20,15 @@ class Access(TeamCase):
         broker.start()
         self.assert_hub_complete(hub)
 
-    def reason_refused(self, broker, name, more, url=None):
-        """Starts a host that the broker refuses; returns the reason in its health. Its local delivery works."""
+    def reason_refused(self, broker, name, more, expected="", url=None):
+        """Starts a host that the broker refuses; returns the reason in its health, which contains `expected`. Its local delivery works."""
         daemon = self.host(name, broker, more=more, url=url)
         del self.hosts[name]
         client = daemon.subscriber()
         self.session(daemon).turn("delivered locally")
         client.wait_frame(type="turn.finished")
-        return wait_for(lambda: next((t["reason"] for t in self.health(daemon)["problems"] if t["path"] == "[relay]"), None), "the reason")
+        reasons = lambda: (t["reason"] for t in self.health(daemon)["problems"] if t["path"] == "[relay]")  # noqa: E731
+        return wait_for(lambda: next((each for each in reasons() if expected in each), None), f"a reason with {expected}")
 
     def test_a_user_with_a_password_that_is_never_displayed(self):
         broker = self.broker(authorization='authorization { timeout: 120, users: [ { user: ada, password: "hush-hush" } ] }')
@@ -37,9 +38,8 @@ class Access(TeamCase):
 
         hub, ada = self.hub(broker, url=url("hush-hush")), self.host("ada", broker, url=url("hush-hush"))
         self.assert_team_works(broker, hub, ada)
-        why = self.reason_refused(broker, "eve", "", url=url("wrong-word"))
+        why = self.reason_refused(broker, "eve", "", "uthorization", url=url("wrong-word"))
         self.assertIn(broker.url, why)
-        self.assertIn("uthorization", why)
         self.assertNotIn("wrong-word", why)
         for daemon in (hub, ada):
             self.assertNotIn("hush-hush", daemon.stderr().decode() + str(self.health(daemon)))
@@ -54,8 +54,8 @@ class Access(TeamCase):
 
         hub = self.hub(broker, more=keys("known", known))
         self.assert_team_works(broker, hub, self.host("ada", broker, more=keys("known", known)))
-        self.assertIn("uthorization", self.reason_refused(broker, "eve", keys("unknown", unknown)))
-        self.assertIn("missing.nk", self.reason_refused(broker, "bob", f'nkey = "{known.public}"\nnkey_seed = "missing.nk"\n'))
+        self.reason_refused(broker, "eve", keys("unknown", unknown), "uthorization")
+        self.reason_refused(broker, "bob", f'nkey = "{known.public}"\nnkey_seed = "missing.nk"\n', "missing.nk")
 
     def test_a_user_with_credentials(self):
         operator, another = Operator(), Operator()
@@ -67,8 +67,8 @@ class Access(TeamCase):
 
         hub = self.hub(broker, more=credentials("hub", operator.credentials("hub")))
         self.assert_team_works(broker, hub, self.host("ada", broker, more=credentials("ada", operator.credentials("ada"))))
-        self.assertIn("uthorization", self.reason_refused(broker, "eve", credentials("eve", another.credentials("eve"))))
-        self.assertIn("missing.creds", self.reason_refused(broker, "bob", 'credentials = "missing.creds"\n'))
+        self.reason_refused(broker, "eve", credentials("eve", another.credentials("eve")), "uthorization")
+        self.reason_refused(broker, "bob", 'credentials = "missing.creds"\n', "missing.creds")
 
     def certificates(self, *names):
         """Makes a certificate authority, and a certificate and key for each name."""
@@ -92,7 +92,7 @@ class Access(TeamCase):
         self.reason_refused(broker, "eve", 'tls_ca = "ca.pem"\n', url=url)  # has no certificate
         self.certificates("untrusted")  # signed by another authority
         self.reason_refused(broker, "bob", 'tls_ca = "ca.pem"\ntls_cert = "untrusted.pem"\ntls_key = "untrusted.key"\n', url=url)
-        self.assertIn("missing.pem", self.reason_refused(broker, "kim", 'tls_ca = "missing.pem"\n', url=url))
+        self.reason_refused(broker, "kim", 'tls_ca = "missing.pem"\n', "missing.pem", url=url)
 
     def test_a_tls_url_is_never_used_without_tls(self):
         broker = self.broker()  # speaks no TLS

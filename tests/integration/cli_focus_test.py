@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from support import x11
-from support.harness import CommandLines, DaemonCase, build, clean_environment, deadline_s, earshot, wait_for
+from support.harness import CommandLines, DaemonCase, clean_environment, deadline_s, earshot, wait_for
 from support.transcripts import Registry, Session
 
 X11 = os.path.abspath(x11.__file__)
@@ -37,8 +37,7 @@ class Focus(DaemonCase):
 
     def focus(self, *args, code=0, **environment):
         env = {name: value for name, value in clean_environment(self.home).items() if name not in ("DISPLAY", "TMUX", "WINDOWID")}
-        done = subprocess.run([os.path.join(build(), "earshot"), "focus", "--state", self.state, *args], capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=deadline_s * 4, env={**env, **environment})
+        done = earshot("focus", "--state", self.state, *args, env={**env, **environment})
         self.assertEqual(done.returncode, code, done)
         return done
 

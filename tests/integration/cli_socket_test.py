@@ -3,7 +3,6 @@ import json
 import os
 import re
 import socket
-import subprocess
 
 from support.fake_server import FakeServer
 from support.harness import CommandLines, DaemonCase, build, clean_environment, earshot, wait_for
@@ -74,8 +73,7 @@ class Socket(DaemonCase):
         environment["PATH"] = programs + ":" + environment["PATH"]
 
         def open_with(**more):
-            done = subprocess.run([os.path.join(build(), "earshot"), "open", "--state", self.state], capture_output=True, text=True,
-                                  env={**environment, **more}, stdin=subprocess.DEVNULL)
+            done = earshot("open", "--state", self.state, env={**environment, **more})
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             return done.stdout.strip()
 

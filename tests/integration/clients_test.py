@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 from support.endpoints import EndpointCase
-from support.harness import TOP, build, clean_environment, deadline_s, wait_for
+from support.harness import TOP, build, clean_environment, deadline_s, earshot, wait_for
 from support.transcripts import Session
 
 
@@ -87,8 +87,7 @@ class Programs(EndpointCase):
         late = Session(root, "/home/ada/p19")
         late.prompt("found by the sweep")
         client.wait_frame(type="turn.started", prompt="found by the sweep")
-        done = subprocess.run([*limited, os.path.join(build(), "earshot"), "doctor", "--state", self.state], capture_output=True, text=True,
-                              env=clean_environment(self.home), timeout=deadline_s * 8)
+        done = earshot("doctor", "--state", self.state, prefix=limited, home=self.home)
         self.assertRegex(done.stdout, r"(?i)watch")
         self.assertIn("max_user_watches", done.stdout)
         self.assertRegex(done.stdout, r"(?i)sweep|scanned")

@@ -17,7 +17,14 @@ IDS = ["a1$(touch x)", "a2`touch x`", "a3;touch x;", "a4'q'$(touch x)'", 'a5"$(t
 UNTYPABLE = ["c4\u202ex", "--rotate"]  # not displayable as it is; an option
 TITLE = "title $(touch x) `touch x` ';touch x;' \" * \\ :\n$(touch x)\t%n%F{red}"
 RECORDER = """#!/bin/sh
-if [ "$1" = complete ]; then exec '{earshot}' "$@"; fi
+if [ "$1" = complete ]; then
+    for try in 1 2 3 4 5; do  # a busy daemon does not answer in time
+        words=$('{earshot}' "$@")
+        [ -z "$words" ] || break
+    done
+    [ -z "$words" ] || printf '%s\\n' "$words"
+    exit
+fi
 for word in "$@"; do printf '%s\\0' "$word"; done > '{arguments}.part'
 mv '{arguments}.part' '{arguments}'
 """
@@ -83,15 +90,11 @@ class Completion(DaemonCase):
         shell = self.shell(name)
         for id in sorted(self.ids):
             with self.subTest(shell=name, id=id):
-                for _ in range(5):
-                    shell.type(f"earshot show {id[:2]}\t\r")
-                    wait_for(lambda: os.path.exists(self.arguments), f"the command; the terminal shows\n{shell.plain()[-800:]}")
-                    with open(self.arguments, "rb") as file:
-                        words = file.read().split(b"\0")[:-1]
-                    os.remove(self.arguments)
-                    if words != [b"show", id[:2].encode()]:
-                        break
-                    # Nothing was completed: a busy daemon does not answer in time.
+                shell.type(f"earshot show {id[:2]}\t\r")
+                wait_for(lambda: os.path.exists(self.arguments), f"the command; the terminal shows\n{shell.plain()[-800:]}")
+                with open(self.arguments, "rb") as file:
+                    words = file.read().split(b"\0")[:-1]
+                os.remove(self.arguments)
                 self.assertEqual(words, [b"show", id.encode()])
         # The list of all ids, with their titles.
         shell.type("earshot show \t\t")

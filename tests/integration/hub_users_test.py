@@ -186,8 +186,8 @@ class Users(TeamCase):
     def test_pages_of_a_snapshot_and_their_figures_do_not_reveal_other_hosts(self):
         hub, of_ada, of_bob = self.team(), self.host("ada", self.nats), self.host("bob", self.nats)
         for name in ("1", "2", "3"):
-            Session(of_ada.root, "/home/ada/api", name).turn("hers")
-            Session(of_bob.root, "/srv/vault", name).turn("secret")
+            self.held_open(Session(of_ada.root, "/home/ada/api", name)).turn("hers")
+            self.held_open(Session(of_bob.root, "/srv/vault", name)).turn("secret")
         self.assert_hub_complete(hub)
         expected = {TOKEN: ["1@ada", "2@ada", "3@ada"], None: [f"{name}@{host}" for name in "123" for host in ("ada", "bob")]}
         for token, sessions in expected.items():
@@ -485,15 +485,15 @@ class Users(TeamCase):
         for path, body in (("/v1/browsers/revoke", {"browser": of_owner.id}), ("/v1/health", None)):
             self.assertIn(browser.authorised("POST" if body else "GET", path, body)[0], (403, 404))
         hub.stop()
-        hub = self.hub(self.nats, more=user("ada", hosts=["bob"], view="meta"), listen=f"127.0.0.1:{hub.port}")  # other rights
+        hub = self.hub(self.nats, more=user("ada", hosts=["bob"], view="meta"), again=hub)  # other rights
         self.assert_hub_complete(hub)
         self.assertEqual(hosts(browser), {"bob"})
         self.assertNotIn("secret", json.dumps(browser.authorised("GET", "/v1/sessions")[1]))
         hub.stop()
-        hub = self.hub(self.nats, more=user("bob", OTHER, hosts=["bob"]), listen=f"127.0.0.1:{hub.port}")  # ada was removed
+        hub = self.hub(self.nats, more=user("bob", OTHER, hosts=["bob"]), again=hub)  # ada was removed
         self.assertEqual((hosts(browser), hosts(of_owner)), (401, {"ada", "bob"}))
         hub.stop()
-        hub = self.hub(self.nats, more=user("ada", hosts=["ada"]), listen=f"127.0.0.1:{hub.port}")  # another ada
+        hub = self.hub(self.nats, more=user("ada", hosts=["ada"]), again=hub)  # another ada
         self.assertEqual(hosts(browser), 401)
 
     def test_a_connection_without_a_hello_is_audited(self):

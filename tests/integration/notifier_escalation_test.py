@@ -259,7 +259,7 @@ class OnTheDesktop(NotifierCase):
             registry.set_status("busy")
             wait_for(lambda: len(notifier.decisions(decision="closed")) == n + 1, "the answer")
         wait_for(lambda: desktop.displayed() == 1, "the report")
-        self.assertEqual([(title, body.splitlines()[0]) for title, body, *_ in desktop.notify_calls()],
+        self.assertEqual([(title, body.splitlines()[0]) for title, body, *_ in wait_for(desktop.notify_calls, "its message")],
                          [("Notices do not reach the sink hook", "HTTP 404: accepted")])
         registry.set_status("waiting", "permission prompt")
         wait_for(lambda: desktop.displayed() == 0, "the report to be closed")

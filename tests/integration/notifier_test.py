@@ -116,9 +116,15 @@ class Webhooks(NotifierCase):
         notifier = self.notifier(hook_rules(receiver))
         session, registry = self.session_with_registry()
         registry.set_status("waiting", "permission prompt")
-        wait_for(lambda: notifier.decisions(decision="dead letter"), "the dead letter")
-        with open(notifier.state_file("dead.ndjson")) as file:
-            entries = [json.loads(line) for line in file]
+
+        def dead_letters():
+            if not os.path.exists(notifier.state_file("dead.ndjson")):
+                return None
+            with open(notifier.state_file("dead.ndjson")) as file:
+                return [json.loads(line) for line in file if line.endswith("\n")]
+
+        entries = wait_for(dead_letters, "the dead letter")
+        wait_for(lambda: notifier.decisions(decision="dead letter"), "its decision")
         self.assertEqual([(entry["sink"], entry["why"], entry["notice"]["title"]) for entry in entries], [("hook", "HTTP 404: accepted", "lighthouse needs you")])
 
     def test_a_notice_survives_a_dead_receiver_and_a_restart(self):
@@ -480,13 +486,13 @@ class DesktopNotices(NotifierCase):
         empty = self.picture(desktop, "notifier-empty")
         registry.set_status("waiting", "permission prompt")
         wait_for(lambda: desktop.displayed() == 1, "the notice on the screen")
-        title, body, replaces, urgency = desktop.notify_calls()[0]
+        title, body, replaces, urgency = wait_for(desktop.notify_calls, "its message")[0]
         self.assertEqual((title, replaces, urgency), ("lighthouse needs you", 0, 2))
         self.assertRegex(body, "^permission")
         wait_for(lambda: self.picture(desktop, "notifier-waiting")[2] > empty[2] + 10, "the notice in the picture")
         registry.set_status("busy")
         wait_for(lambda: desktop.displayed() == 0, "the notice to be closed")
-        self.assertEqual(len(desktop.messages("CloseNotification")), 1)
+        self.assertEqual(len(wait_for(lambda: desktop.messages("CloseNotification"), "its message")), 1)
 
     def test_the_notice_of_a_later_wait_is_the_only_one_displayed_also_across_a_restart(self):
         desktop, notifier, session, registry = self.start_on_desktop()

@@ -12,18 +12,12 @@ import pytest
 
 from support.endpoints import curl
 from support.harness import corpus, earshot, wait_for
-from support.otlp import OtlpCase, Receiver, attributes, expected_spans, host_of, missing, received_spans
+from support.otlp import OtlpCase, Receiver, attributes, expected_spans, host_of, metric, missing, received_spans
 from support.recordings import scenarios
 from support.team import TeamCase
 from support.transcripts import Registry, Session, rewrite
 
 SECRET = "the lighthouse keeper's diary"
-
-
-def metric(daemon, name):
-    """The value of a metric without labels."""
-    found = re.search(rf"^{name} (\S+)$", curl(daemon, "/metrics", unix=True)[2].decode(), re.MULTILINE)
-    return float(found[1]) if found else None
 
 
 def calls_of_agents(*roots):
@@ -103,7 +97,7 @@ class Otlp(OtlpCase):
         daemon = self.exporting(receiver)
         session = self.write_turns()
         self.assert_exported(receiver, self.expected(daemon))
-        daemon.stop()
+        self.stop_exported(daemon)
         session.turn("while it was stopped")
         daemon = self.exporting(receiver)
         session.turn("afterwards")
@@ -253,9 +247,12 @@ class Otlp(OtlpCase):
         self.assert_exported(receiver, self.expected(daemon))
         self.assertEqual(receiver.received("/v1/metrics"), [])
         daemon.stop()
-        names = {each["name"] for request in receiver.received("/v1/metrics") for resource in request["resourceMetrics"]
-                 for scope in resource["scopeMetrics"] for each in scope["metrics"]}
-        self.assertLessEqual({"earshot.tool.duration", "earshot.tokens", "earshot.cost"}, names)
+
+        def names():
+            return {each["name"] for request in receiver.received("/v1/metrics") for resource in request["resourceMetrics"]
+                    for scope in resource["scopeMetrics"] for each in scope["metrics"]}
+
+        wait_for(lambda: {"earshot.tool.duration", "earshot.tokens", "earshot.cost"} <= names(), "the metrics")
 
     def waiting_session(self, daemon):
         """A session that waits for permission to use a tool: its transcript, its registry entry, the call."""
@@ -317,7 +314,7 @@ class Otlp(OtlpCase):
 
     def test_a_collector_that_was_away_gets_everything(self):
         receiver = self.receiver()
-        daemon = self.exporting(receiver)
+        daemon = self.exporting(receiver, settings="metrics = false\n")  # their requests are reported on their own
         receiver.kill()
         self.write_turns()
         wait_for(lambda: metric(daemon, "earshot_otlp_retries_total") >= 2, "retries")
@@ -335,7 +332,7 @@ class Otlp(OtlpCase):
             with self.subTest(**behaviour):
                 receiver = self.receiver()
                 receiver.control(**behaviour)
-                daemon = self.exporting(receiver, state=os.path.join(self.home, str(receiver.port)))
+                daemon = self.exporting(receiver, settings="metrics = false\n", state=os.path.join(self.home, str(receiver.port)))
                 self.write_turns()
                 self.assert_exported(receiver, self.expected(daemon))
                 self.assertGreaterEqual(metric(daemon, "earshot_otlp_retries_total"), behaviour["times"])

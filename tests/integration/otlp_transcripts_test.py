@@ -45,7 +45,7 @@ class OtlpTranscripts(OtlpCase):
     def test_one_that_returns_after_a_restart_is_not_exported_twice(self):
         receiver, session, daemon = self.exported_turns("one", "two")
         away = os.path.join(self.home, "away.jsonl")
-        daemon.stop()
+        self.stop_exported(daemon)
         os.rename(session.path, away)
         daemon = self.exporting(receiver)
         os.rename(away, session.path)
@@ -54,7 +54,7 @@ class OtlpTranscripts(OtlpCase):
 
     def assert_rewritten_end_is_exported(self, change):
         receiver, session, daemon = self.exported_turns("one", "two", "three")
-        daemon.stop()
+        self.stop_exported(daemon)
         rewrite(session.path, change)
         self.exporting(receiver)
         self.assert_turns(receiver, {1: 1, 2: 1, 3: 2})
@@ -71,7 +71,7 @@ class OtlpTranscripts(OtlpCase):
             before, parent = file.read(), session.parent
         session.turn("three")
         self.assert_turns(receiver, {1: 1, 2: 1, 3: 1})
-        daemon.stop()
+        self.stop_exported(daemon)
         rewrite(session.path, lambda _: before)
         session.parent = parent
         self.exporting(receiver)

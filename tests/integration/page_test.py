@@ -73,9 +73,9 @@ class Page(HttpCase):
 
     def test_a_used_code_is_reported(self):
         daemon = self.start()
-        url = self.code(daemon)
         first = self.open(daemon)
         first.wait_text("#state", "Not signed in")
+        url = self.code(daemon)
         first.navigate(url)
         first.wait_text("#state", "Live")
         second = self.open(daemon, "/#" + url.split("#")[1])

@@ -63,7 +63,7 @@ class Pages(SubscriptionCase):
 
     def setUp(self):
         super().setUp()
-        self.sessions = {session.session: session for session in (self.session, *(Session(self.root) for _ in range(5)))}
+        self.sessions = {session.session: session for session in (self.held_open(each) for each in (self.session, *(Session(self.root) for _ in range(5))))}
         self.client = self.daemon.client()
         for name, session in self.sessions.items():
             session.prompt("go")

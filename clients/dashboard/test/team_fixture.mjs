@@ -1,7 +1,7 @@
 // A team: a real nats-server, daemons that publish to it, and a hub daemon.
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { TestDaemon, patient_limits } from "../../sdk/dist/test/harness.js";
@@ -11,31 +11,20 @@ const nats_server = [...(process.env.PATH ?? "").split(delimiter), "/usr/sbin"].
 export const no_broker = nats_server ? false : "nats-server is not installed";
 const start_ms_max = 120_000;
 
-function freePort() {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = server.address();
-      server.close(() => resolve(port));
-    });
-  });
-}
-
-const accepts = (port) => new Promise((resolve) => {
-  const socket = connect(port, "127.0.0.1", () => (socket.destroy(), resolve(true)));
-  socket.on("error", () => resolve(false));
-});
-
 export class Team {
   home = mkdtempSync(join(tmpdir(), "earshot-team-"));
   hosts = new Map();
 
   async start(names) {
-    const port = await freePort();
-    this.url = `nats://127.0.0.1:${port}`;
-    const config = this.write("nats.conf", `listen: "127.0.0.1:${port}"\nmax_payload: 1MB\njetstream { store_dir: "${this.home}/jetstream", max_mem: 64MB, max_file: 256MB }\n`);
-    this.broker = spawn(nats_server, ["-c", config], { stdio: "ignore" });
+    const config = this.write("nats.conf", `listen: "127.0.0.1:-1"\nmax_payload: 1MB\njetstream { store_dir: "${this.home}/jetstream", max_mem: 64MB, max_file: 256MB }\n`);
+    this.broker = spawn(nats_server, ["-c", config, "--ports_file_dir", this.home], { stdio: "ignore" });
     const end = Date.now() + start_ms_max;
-    while (!(await accepts(port))) {
+    const listening = () => { // it writes the file when it listens
+      const name = readdirSync(this.home).find((each) => each.endsWith(".ports"));
+      const text = name ? readFileSync(join(this.home, name), "utf8") : "";
+      return text ? JSON.parse(text).nats[0] : undefined;
+    };
+    while (!(this.url = listening())) {
       if (this.broker.exitCode !== null || Date.now() > end) throw new Error("nats-server did not start");
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
@@ -63,7 +52,11 @@ export class Team {
 
   async remove() {
     for (const daemon of [...this.hosts.values(), this.hub]) await daemon?.remove();
-    this.broker?.kill("SIGKILL");
+    if (this.broker && this.broker.exitCode === null) {
+      const exit = once(this.broker, "exit");
+      this.broker.kill("SIGKILL");
+      await exit;
+    }
     rmSync(this.home, { recursive: true, force: true });
   }
 }

@@ -43,8 +43,13 @@ export class TestDaemon {
     writeFileSync(join(config, "earshot.toml"), patient_limits);
   }
 
-  /** Keeps the port over restarts, for clients that only have the URL. */
+  /** Keeps the port over restarts, for clients that only have the URL, and waits until no other program uses it. */
   async start(...args: string[]): Promise<this> {
+    while (!(await this.tryStart(args))) await new Promise((resolve) => setTimeout(resolve, 100));
+    return this;
+  }
+
+  private async tryStart(args: string[]): Promise<boolean> {
     const run = join(this.home, "run");
     mkdirSync(run, { recursive: true });
     const child = spawn(daemon_program, [...(this.hub ? [] : ["--root", this.root]), "--state", this.state, "--listen", `127.0.0.1:${this.port}`, "--host", this.host, ...args], {
@@ -54,13 +59,14 @@ export class TestDaemon {
     let output = "";
     child.stdout.on("data", (text: Buffer) => (output += text.toString()));
     child.stderr.on("data", (text: Buffer) => (output += text.toString()));
-    const url = await until("the daemon to listen", () => {
-      if (child.exitCode !== null) throw new Error(`earshotd exited: ${output}`);
-      return /listening on (ws:\S+)/.exec(output)?.[1];
-    });
+    const url = await until("the daemon to listen", () => (child.exitCode !== null ? "none" : /listening on (ws:\S+)/.exec(output)?.[1]));
+    if (url === "none") {
+      if (!output.includes("is in use")) throw new Error(`earshotd exited: ${output}`);
+      return false;
+    }
     this.port = Number(new URL(url).port);
     this.running = child;
-    return this;
+    return true;
   }
 
   get url(): string {

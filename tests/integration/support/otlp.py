@@ -3,11 +3,13 @@ import collections
 import datetime
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 import urllib.request
 
+from support.endpoints import curl
 from support.harness import TOP, DaemonCase, deadline_s, wait_for
 
 NODE_MODULES = os.path.join(TOP, "clients", "sdk", "node_modules")
@@ -202,6 +204,12 @@ def received_spans(spans):
     return found
 
 
+def metric(daemon, name):
+    """The value of a metric without labels."""
+    found = re.search(rf"^{name} (\S+)$", curl(daemon, "/metrics", unix=True)[2].decode(), re.MULTILINE)
+    return float(found[1]) if found else None
+
+
 class OtlpCase(DaemonCase):
     def receiver(self, *certificate):
         receiver = Receiver(self.home, *certificate)
@@ -211,6 +219,11 @@ class OtlpCase(DaemonCase):
     def exporting(self, receiver, *args, settings="", **more):
         text = f'[otlp]\nendpoint = "http://127.0.0.1:{receiver.port}"\nretain = "36500d"\n{settings}'
         return self.configured(text, *args, **more)
+
+    def stop_exported(self, daemon):
+        """Stops it when the collector has accepted all it was sent; otherwise it may be sent again at the next start."""
+        wait_for(lambda: metric(daemon, "earshot_otlp_pending") == 0, "the collector's answers")
+        daemon.stop()
 
     def assert_exported(self, receiver, expected, copies=1):
         """Waits until all expected spans were received, each at most `copies` times, and no others."""

@@ -36,26 +36,38 @@ class Broker:
         self.config = os.path.join(home, "nats.conf")
         self.log = open(os.path.join(home, "nats.log"), "ab")
         self.process = None
-        for last in (False, False, True):
+        is_started = False
+        while not is_started:
             self.port = port or free_port()
             with open(self.config, "w") as file:
                 file.write(f'listen: "{address}:{self.port}"\nmax_payload: 1MB\n'
                            f'jetstream {{ store_dir: "{self.store}", max_mem: 64MB, max_file: 1GB }}\n{more}\n{authorization}\n')
-            try:
-                return self.start()
-            except AssertionError:  # another process may have taken the port in between
-                if last or "address already in use" not in self.log_tail():
-                    raise
+            is_started = self.try_start()
 
     @property
     def url(self):
         return f"nats://{self.address}:{self.port}"
 
     def start(self):
+        """As soon as no other program uses its port."""
+        wait_for(self.try_start, "a free port")
+
+    def try_start(self):
+        """False: another program uses its port."""
+        begin = self.log.seek(0, os.SEEK_END)
         self.process = subprocess.Popen([*self.prefix, SERVER, "-c", self.config], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL,
                                         env=clean_environment(self.home))
-        if not self.prefix:
-            wait_for(self.answers, "nats-server", give_up=lambda: self.process.poll() is not None and "nats-server exited: " + self.log_tail())
+        if self.prefix:
+            return True
+        wait_for(lambda: self.process.poll() is not None or self.answers(), "nats-server")
+        if self.process.poll() is None:
+            return True
+        with open(self.log.name, errors="replace") as log:
+            log.seek(begin)
+            text = log.read()
+        if "address already in use" not in text:
+            raise AssertionError("nats-server exited: " + text[-2000:])
+        return False
 
     def answers(self):
         try:
@@ -63,10 +75,6 @@ class Broker:
                 return one.recv(4) == b"INFO"
         except OSError:
             return False
-
-    def log_tail(self):
-        with open(self.log.name, errors="replace") as log:
-            return log.read()[-2000:]
 
     def kill(self, how=signal.SIGKILL):
         self.process.send_signal(how)
@@ -195,9 +203,11 @@ class TeamCase(DaemonCase):
         self.hosts[name] = daemon
         return daemon
 
-    def hub(self, broker, name="hub", more="", top="", url=None, **given):
+    def hub(self, broker, name="hub", more="", top="", url=None, again=None, **given):
+        """`again`: one that has stopped; the port is the same."""
         config = self.write(f"{name}.toml", self.with_limits(f'{top}\n[hub]\nurl = "{url or broker.url}"\n{more}\n'))
-        hub = self.start("--config", config, roots=[], state=os.path.join(self.home, name), host=name, **given)
+        given |= {"roots": [], "state": os.path.join(self.home, name), "host": name}
+        hub = self.start_again(again, "--config", config, **given) if again else self.start("--config", config, **given)
         hub.files = os.path.join(self.home, name, "hub", "projects")
         return hub
 
