@@ -259,14 +259,15 @@ Indexer::Work Indexer::take_work(std::unique_lock<std::mutex>& lock) {
       work.what = Work::What::dropped;
       work.name = *dropped_.begin();
       dropped_.erase(dropped_.begin());
+    } else if (std::exchange(listed_pending_, false)) {
+      // Before those that changed: the list lacks streams that appeared after it.
+      work.what = Work::What::listed;
+      work.listed = listed_;
     } else if (is_batch_due) {
       work.what = Work::What::flush;
     } else if (!changed_.empty()) {
       work.what = Work::What::job;
       work.job = take_changed(changed_.begin());
-    } else if (std::exchange(listed_pending_, false)) {
-      work.what = Work::What::listed;
-      work.listed = listed_;
     } else if (!jobs_.empty()) {
       work.what = Work::What::job;
       work.job = std::move(jobs_.front());

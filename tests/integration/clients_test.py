@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 from support.endpoints import EndpointCase
-from support.harness import TOP, build, clean_environment, deadline_s, earshot, wait_for
+from support.harness import TOP, clean_environment, deadline_s, earshot, wait_for
 from support.transcripts import Session
 
 

@@ -82,6 +82,11 @@ class IndexFixture {
     throw std::runtime_error("the index is not built");
   }
   void start() {
+    make();
+    indexer->start();
+  }
+  /// What is requested before start() waits.
+  void make() {
     search::IndexerOptions options;
     options.path = file(), options.identity = identity, options.filter = filter_;
     options.rest_per_work = 0, options.batch_bytes_max = batch_bytes_max, options.bytes_max = bytes_max;
@@ -94,7 +99,6 @@ class IndexFixture {
                                               indexer->add_jobs(std::move(jobs));
                                             },
                                             [this] { indexer->scan(listed()); }});
-    indexer->start();
   }
   void stop() { indexer.reset(); }
 

@@ -155,6 +155,17 @@ TEST_CASE("the growth of a live stream makes the same index as its file") {
   }
 }
 
+TEST_CASE("a stream that appears before the first list was handled is not removed by it") {
+  IndexFixture fixture;
+  fixture.write("a", turns(0, 1));
+  fixture.make();
+  fixture.indexer->scan({});
+  fixture.indexer->changed(fixture.job("a"));
+  fixture.indexer->start();
+  fixture.settle();
+  CHECK_FALSE(fixture.documents().empty());
+}
+
 TEST_CASE("a stream with another history is indexed anew, and a removed one is removed") {
   IndexFixture index;
   index.write("s", turns(1, 5));
