@@ -13,7 +13,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "integration"))
 import browser  # noqa: E402
-from support.harness import TOP, CommandLines, DaemonCase, build, clean_environment, wait_for  # noqa: E402
+from support.harness import TOP, CommandLines, DaemonCase, build, clean_environment, deadline_s, wait_for  # noqa: E402
 from support.transcripts import Registry, Session  # noqa: E402
 
 PAGE = os.path.join(TOP, "clients", "RECIPES.md")
