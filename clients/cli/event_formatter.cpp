@@ -433,6 +433,13 @@ bool show_reset(EventLine& t) {
   return true;
 }
 
+bool show_stream_renamed(EventLine& t) {
+  if (!t.state.verbose) return false;
+  begin_line(t, Glyph::dot, Style::dim).add("transcript moved", Style::dim);
+  t.details().add(t.clean("to"));
+  return true;
+}
+
 bool show_stream_removed(EventLine& t) {
   if (!t.state.verbose) return false;
   begin_line(t, Glyph::dot, Style::dim).add("transcript removed", Style::dim);
@@ -468,6 +475,7 @@ constexpr EventRule event_rules[] = {
     {"session", show_session},
     {"lagged", show_lagged},
     {"reset", show_reset},
+    {"stream.renamed", show_stream_renamed},
     {"stream.removed", show_stream_removed},
 };
 

@@ -70,6 +70,11 @@ void StatusLine::receive(const Fields& frame, std::int64_t now_ms) {
     sessions_[key_of(frame)] = {make_session_row(frame, charset_, now_ms), main_stream(frame)};
     limits_.add(frame);
   }
+  if (type == "stream.renamed") {
+    const Entry* const moved = sessions_.find(key_of(frame));
+    if (moved != nullptr && moved->main_stream == frame.text("from"))
+      sessions_[key_of(frame)].main_stream = frame.text("to");
+  }
   if (type != "stream.removed") return;
   // A session ends with its main stream.
   const std::string_view stream = frame.text("stream");

@@ -138,6 +138,8 @@ void StreamResumer::handled(const Fields& frame) {
       cursors_.erase(stream);
       if (frame.text("reason") != "unknown") rewritten_.emplace(stream);
     }
+  } else if (type == "stream.renamed") {
+    cursors_.rename(frame.text("from"), frame.text("to"));
   } else if (type == "stream.removed") {
     cursors_.erase(stream);
   } else if (const std::string_view cursor = frame.text("cursor"); !cursor.empty()) {

@@ -63,6 +63,11 @@ class Cursors {
   /// Sets the `cursors` of a frame; with `only`, those of these streams.
   void learn(const Fields& frame, const Streams* only = nullptr);
   void erase(std::string_view stream) { known_.erase(stream); }
+  /// Events of the stream `to` may have been handled before.
+  void rename(std::string_view from, std::string_view to) {
+    if (const std::string* cursor = known_.find(from); cursor && !known_.find(to)) set(to, std::string(*cursor));
+    known_.erase(from);
+  }
   const std::string* find(std::string_view stream) const { return known_.find(stream); }
   /// The positions as `after` takes them.
   std::vector<std::string> after() const;

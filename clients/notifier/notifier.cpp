@@ -116,6 +116,12 @@ void Subscription::receive(std::string_view json, std::int64_t now_ms) {
   resumer_.receive(*frame);
   if (type == "session" || type == "status" || type == "welcome") {
     engine_.handle(*frame, json, now_ms);
+  } else if (type == "stream.renamed") {
+    if (auto moved = advanced_at_.extract(std::string(frame->text("from")))) {
+      moved.key() = frame->text("to");
+      advanced_at_.insert(std::move(moved));
+    }
+    engine_.handle(*frame, json, now_ms);
   } else if (type == "stream.removed") {
     if (const auto found = advanced_at_.find(stream); found != advanced_at_.end()) advanced_at_.erase(found);
   } else if (type == "error") {

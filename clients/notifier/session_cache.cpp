@@ -167,6 +167,9 @@ bool SessionCache::update_facts(const Fields& frame, Session& session) {
           {std::string(frame.text("call")), std::string(frame.text("tool")), std::string(stream)});
   } else if (type == "tool.finished") {
     std::erase_if(session.calls, [&](const Call& each) { return each.call == frame.text("call"); });
+  } else if (type == "stream.renamed") {
+    for (Call& each : session.calls)
+      if (each.stream == frame.text("from")) each.stream = frame.text("to");
   } else if (type == "turn.started") {
     std::erase_if(session.calls, [&](const Call& each) { return each.stream == stream; });
     if (main) session.api_status.clear(), session.api_kind.clear();

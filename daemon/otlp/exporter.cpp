@@ -142,6 +142,29 @@ void Exporter::tick_later() {
 
 // --- Subscriptions ---
 
+/// Streams that were renamed while no frames were received.
+void Exporter::find_renamed() {
+  const tail::Archive* archive = server_.context().archive;
+  if (!archive) return;
+  struct Renamed {
+    std::string from, to, session;
+  };
+  std::vector<Renamed> renamed;
+  const auto look = [&](const std::string& name) {
+    const tail::Stream* stream = archive->find_present(name);
+    if (stream && stream->name() != name) renamed.push_back({name, stream->name(), stream->session()});
+  };
+  for (const auto& [name, stream] : streams_) look(name);
+  for (const auto& [name, position] : file_.positions().all()) look(name);
+  for (const Renamed& each : renamed) {
+    if (streams_.find(each.from) != streams_.end()) {
+      on_renamed(each.session, each.from, each.to);
+    } else if (streams_.find(each.to) == streams_.end() && !position_of(each.to)) {
+      if (const Position* position = position_of(each.from)) away_.set(each.to, Position(*position));
+    }
+  }
+}
+
 /// Live streams from their position, or from the beginning; cold ones that changed within `retain` and were
 /// not exported completely.
 void Exporter::subscribe_all() {
@@ -157,6 +180,7 @@ void Exporter::subscribe_all() {
   auto& after = subscription.after.emplace();
   const std::size_t entries_max = server_.context().limits.after_entries;
   const std::int64_t oldest_ms = wall_now_ms() - config_.retain.count();
+  find_renamed();
   for_each_([&](const tail::Stream& each) {
     if (after.size() >= entries_max) return;  // the others are sent from their beginning
     const bool is_live = each.transcript() != nullptr;
@@ -236,6 +260,21 @@ void Exporter::on_away(std::string_view name) {
   streams_.erase(known);
 }
 
+/// What was exported is remembered under the new name at once: it may be asked for after a restart.
+void Exporter::on_renamed(std::string_view session, std::string_view from, std::string_view to) {
+  const auto known = streams_.find(from);
+  if (known == streams_.end()) return;
+  if (streams_.find(to) != streams_.end()) return on_away(from);  // its events came before this frame
+  touched_.erase(known->first);
+  auto moved = streams_.extract(known);
+  moved.key() = to;
+  Stream& stream = streams_.insert(std::move(moved)).position->second;
+  stream.is_touched = false;
+  uploader_.add_position(std::string(to), stream.from ? *stream.from : position_at(stream));
+  if (const auto main = main_streams_.find(session); main != main_streams_.end() && main->second == from)
+    main->second = to;
+}
+
 /// Its transcript differs from what was exported after the last mark that was found: what follows is
 /// exported.
 void Exporter::read_again(Stream& stream) {
@@ -283,6 +322,8 @@ void Exporter::on_frame(std::string_view payload) {
     if (const auto status = parser_.tree(payload)) on_status(*frame, *status);
   } else if (frame->type == "reset") {
     on_reset(*frame);
+  } else if (frame->type == "stream.renamed") {
+    on_renamed(frame->session, frame->text("from"), frame->text("to"));
   } else if (frame->type == "stream.removed") {
     on_away(frame->stream);
   } else if (frame->type == "bookmark") {

@@ -101,6 +101,8 @@ class Exporter final : private serve::InProcessListener, private UploaderListene
   StreamMap::value_type& stream_of(std::string_view name);
   static Position position_at(const Stream& stream);
   void on_away(std::string_view name);
+  void on_renamed(std::string_view session, std::string_view from, std::string_view to);
+  void find_renamed();
   void find_rewritten();
   static void read_again(Stream& stream);
   const SpanContext* parent_of(const Stream& stream, const WireFrame& frame) const;

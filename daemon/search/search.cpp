@@ -191,6 +191,18 @@ void Search::on_reset(const tail::Stream& stream, std::string_view reason) {
   grew(stream);
 }
 
+/// It is indexed under its new name.
+void Search::on_renamed(const tail::Stream& stream, std::string_view from) {
+  next_.on_renamed(stream, from);
+  if (tail_) indexer_.dropped(std::string(from));
+  growth_.drop(from);
+  if (listing_) listing_->streams.add(stream.name(), stream.modified_ms());
+  if (stream.transcript())
+    grew(stream);
+  else if (auto job = job_of(stream.name()))
+    indexer_.changed(std::move(*job));
+}
+
 void Search::on_removed(const tail::Stream& stream) {
   if (tail_) indexer_.dropped(stream.name());
   growth_.drop(stream.name());

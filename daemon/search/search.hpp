@@ -88,6 +88,7 @@ class Search final : public tail::StreamObserver {
   void on_event(const tail::Stream& stream, const Event& event) override;
   void on_changed(const tail::Stream& stream) override;
   void on_reset(const tail::Stream& stream, std::string_view reason) override;
+  void on_renamed(const tail::Stream& stream, std::string_view from) override;
   void on_removed(const tail::Stream& stream) override;
   void on_released(const tail::Stream& stream) override;
   void on_compacting(std::string_view session) override { next_.on_compacting(session); }

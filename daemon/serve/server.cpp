@@ -191,6 +191,24 @@ void Server::on_removed(const tail::Stream& stream) {
   if (session->members.empty()) ++retired_;
 }
 
+void Server::on_renamed(const tail::Stream& stream, std::string_view from) {
+  // A stream that was never read: a client may have read it from its file.
+  const bool is_cold = !context_.sessions.contains(stream);
+  if (is_cold && context_.logs.readers() == 0) return;
+  Session& session = context_.sessions.session_of(stream);
+  touch(session, true);
+  const Tags tags{session.id, type_renamed, context_.sessions.stream_id(stream)};
+  context_.logs.add_renamed(tags.stream, from);
+  catch_ups_.stream_renamed(from, stream.name());
+  for_each_subscriber([&](Subscriber& each) { each.stream_renamed(from, stream.name()); });
+  context_.logs.append(tags, [&](Audience, std::string& out) {
+    out = renamed_frame(context_.host_of(session.name), session.name, from, stream.name());
+  });
+  if (!is_cold) return;
+  context_.sessions.remove_stream(stream, context_.logs.head());
+  if (session.members.empty()) ++retired_;
+}
+
 void Server::on_released(const tail::Stream& stream) {
   Session* session = context_.sessions.remove_stream(stream, context_.logs.head());
   if (!session || !session->members.empty()) return;

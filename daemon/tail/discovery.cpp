@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <tuple>
 
 #include "watch/watchers.hpp"
 
@@ -56,6 +57,10 @@ std::string Discovery::path_below(const DirectoryNode& directory, std::string_vi
   below += '/';
   below += stem;
   return below.substr(1);
+}
+
+StreamIdentity Discovery::identify(const DirectoryNode& directory, std::string_view stem) {
+  return directory.second.root->program->identify(path_below(directory, stem));
 }
 
 /// Watches the root or its nearest existing parent, and enters its transcript directories.
@@ -283,6 +288,8 @@ void Discovery::start_scans() {
 void Discovery::check_scanned() {
   if (!is_starting_ || tasks_ > 0 || !scan_queue_.empty() || !applications_.empty()) return;
   is_starting_ = false;
+  std::sort(files_by_session_.begin(), files_by_session_.end());
+  files_by_session_.shrink_to_fit();
   observer_.on_scanned();
 }
 
@@ -473,6 +480,8 @@ void Discovery::check_entry(DirectoryNode& directory, const std::string& path, c
       const std::string stem(program.stem_of(name));
       if (const auto file = state.files.find(stem); file != state.files.end()) {
         check_links(directory, *file, nullptr);
+        for (const auto& [copy, has_waited] : copies_)  // it may be missing now
+          if (last_of(copy) == name && copy != path) disk_.soon([this, copy = copy] { check_path(copy); });
         return observer_.on_file_hint(directory, stem, file->second, nullptr);
       }
       const FileStat stat = stat_file(path);
@@ -530,6 +539,8 @@ void Discovery::add_file(DirectoryNode& directory, const std::string& name, cons
   if (!stat.is_regular()) return problems_.set_irregular(path);
   problems_.clear(path);
   if (stat.links > 1 && is_linked_elsewhere(path, stat)) return;
+  if (is_moved(directory, path, stat)) return;
+  copies_.erase(path);
   if (files() >= files_max)
     return problems_.set(directory.second.root->path, "too many transcripts",
                          "remove old ones: some are not followed");
@@ -540,6 +551,7 @@ void Discovery::add_file(DirectoryNode& directory, const std::string& name, cons
   file.inode = stat.inode;
   file.size = stat.size;
   file.modified_ms = stat.modified_ms();
+  add_to_session(directory, *at);
   remember(directory, *at);
   observer_.on_file_found(directory, stem, file, stat);
 }
@@ -562,6 +574,98 @@ bool Discovery::is_linked_elsewhere(const std::string& path, const FileStat& sta
   observer_.on_file_hint(*directory, file->first, file->second,
                          &stat);  // it may have been written by this name
   return true;
+}
+
+/// True: a new file is a known transcript with another name, or waits to be one. A program that cannot rename
+/// a transcript copies it and removes the first one: a file with the name of another of its session waits
+/// until that one is removed, or has stayed for long enough.
+bool Discovery::is_moved(DirectoryNode& directory, const std::string& path, const FileStat& stat) {
+  if (is_starting_) return false;
+  const std::string stem(stem_of(path));
+  const StreamIdentity identity = identify(directory, stem);
+  const auto waiting = copies_.find(path);
+  for (const auto& [other, file] : files_of_session(identity.session)) {
+    if (other->second.root != directory.second.root || identify(*other, file->first).agent != identity.agent)
+      continue;
+    const FileId id{other->second.device, file->second.inode};
+    const bool is_same = id == FileId{stat.device, stat.inode};
+    if (!is_same && file->first != stem) continue;
+    const std::string other_path = transcript_path(*other, file->first);
+    const FileStat there = stat_file(other_path);
+    if (is_same && (there.is_missing() || (!there.error && FileId{there.device, there.inode} != id))) {
+      if (!observer_.on_file_moved(*other, std::string(file->first), directory, stem, stat, false))
+        return false;
+      if (!there.error) disk_.soon([this, other_path] { check_path(other_path); });  // it is another one now
+      return true;
+    }
+    if (is_same) continue;
+    const auto& followed = file->second.followed;
+    const bool is_whole = stat.size >= (followed ? followed->published_bytes() : file->second.size);
+    if (is_whole && there.is_missing())
+      return observer_.on_file_moved(*other, stem, directory, stem, stat, true);
+    if (waiting != copies_.end()) return !waiting->second;
+    if (copies_.size() == copies_max) return false;
+    copies_.emplace(path, false);
+    timers_.after(options_.linger, [this, path] {
+      const auto copy = copies_.find(path);
+      if (copy == copies_.end()) return;
+      copy->second = true;
+      check_path(path);
+      // The file may be missing because its directory is.
+      if (copies_.erase(path) > 0) check_path(std::string(parent_of(path)));
+    });
+    return true;
+  }
+  return false;
+}
+
+Discovery::File& Discovery::move(DirectoryNode& from, const std::string& from_stem, DirectoryNode& to,
+                                 const std::string& to_stem, std::uint64_t inode) {
+  if (is_listing()) missing_.insert(transcript_path(from, from_stem));
+  forget_other_name(transcript_path(to, to_stem));
+  copies_.erase(transcript_path(to, to_stem));
+  const auto file = from.second.files.find(from_stem);
+  remove_from_session(from, *file);
+  if (FileId{from.second.device, file->second.inode} != FileId{to.second.device, inode}) forget(from, *file);
+  auto node = from.second.files.extract(file);
+  node.key() = to_stem;
+  node.mapped().inode = inode;
+  const auto at = to.second.files.insert(std::move(node)).position;
+  add_to_session(to, *at);
+  remember(to, *at);
+  if (from.second.is_left && from.second.files.empty()) directories_.erase(from.first);
+  return at->second;
+}
+
+void Discovery::add_to_session(DirectoryNode& directory, Files::value_type& file) {
+  const SessionFile entry{std::hash<std::string_view>{}(identify(directory, file.first).session),
+                          {&directory, &file}};
+  if (is_starting_) return files_by_session_.push_back(entry);
+  if (files_by_session_.size() == files_by_session_.capacity())  // doubling would cost more than it saves
+    files_by_session_.reserve(files_by_session_.size() + files_by_session_.size() / 16 + 64);
+  files_by_session_.insert(std::lower_bound(files_by_session_.begin(), files_by_session_.end(), entry),
+                           entry);
+}
+
+void Discovery::remove_from_session(DirectoryNode& directory, Files::value_type& file) {
+  const SessionFile entry{std::hash<std::string_view>{}(identify(directory, file.first).session),
+                          {&directory, &file}};
+  const auto at = is_starting_ ? std::find(files_by_session_.begin(), files_by_session_.end(), entry)
+                               : std::lower_bound(files_by_session_.begin(), files_by_session_.end(), entry);
+  files_by_session_.erase(at);
+}
+
+std::vector<Discovery::KnownFile> Discovery::files_of_session(std::string_view session) const {
+  std::vector<KnownFile> files;
+  if (session.empty() || is_starting_) return files;
+  const SessionFile first{std::hash<std::string_view>{}(session), {}};
+  for (auto at = std::lower_bound(files_by_session_.begin(), files_by_session_.end(), first);
+       at != files_by_session_.end() && at->session == first.session; ++at)
+    if (identify(*at->file.directory, at->file.file->first).session == session) files.push_back(at->file);
+  std::sort(files.begin(), files.end(), [](const KnownFile& a, const KnownFile& b) {
+    return std::tie(a.directory->first, a.file->first) < std::tie(b.directory->first, b.file->first);
+  });
+  return files;
 }
 
 void Discovery::remember(DirectoryNode& directory, Files::value_type& file) {
@@ -599,24 +703,27 @@ void Discovery::erase(const std::string& path) {
   if (file == at->second.files.end()) return;
   if (is_listing()) missing_.insert(path);
   forget(*at, *file);
+  remove_from_session(*at, *file);
   at->second.files.erase(file);
   --files_[at->second.root];
   if (at->second.is_left && at->second.files.empty()) directories_.erase(at);
 }
 
-void Discovery::set_inode(DirectoryNode& directory, const std::string& stem, std::uint64_t inode) {
-  const auto file = directory.second.files.find(stem);
-  if (file == directory.second.files.end() || file->second.inode == inode) return;
-  forget(directory, *file);
+void Discovery::set_inode(const std::string& directory, const std::string& stem, std::uint64_t inode) {
+  const auto at = directories_.find(directory);
+  if (at == directories_.end()) return;
+  const auto file = at->second.files.find(stem);
+  if (file == at->second.files.end() || file->second.inode == inode) return;
+  forget(*at, *file);
   file->second.inode = inode;
-  remember(directory, *file);
+  remember(*at, *file);
 }
 
 /// The file may have been replaced: then another of its names becomes a stream.
 void Discovery::check_links(DirectoryNode& directory, Files::value_type& file, const FileStat* listed) {
   if (!other_names_.contains({directory.second.device, file.second.inode})) return;
   const FileStat stat = listed ? *listed : stat_file(transcript_path(directory, file.first));
-  if (!stat.error) set_inode(directory, file.first, stat.inode);  // a removed one is erased
+  if (!stat.error) set_inode(directory.first, file.first, stat.inode);  // a removed one is erased
 }
 
 }  // namespace earshot::tail

@@ -28,6 +28,7 @@ class Discovery {
  public:
   static constexpr std::size_t depth_max = 16;       // below a transcript directory; deeper ones are ignored
   static constexpr std::size_t scans_per_task = 64;  // directories listed in one task of the disk thread
+  static constexpr std::size_t copies_max = 64;      // at a time; more are streams at once
   static constexpr std::size_t files_max = 1 << 20;  // more are not followed; reported as a problem
   static constexpr std::size_t directories_max = 1 << 18;  // likewise
   static constexpr std::size_t tasks_max = 4;              // at a time
@@ -64,7 +65,12 @@ class Discovery {
     /// `listed`: its attributes in a listing that was just made; null: unknown.
     virtual void on_file_hint(DirectoryNode& directory, const std::string& stem, File& file,
                               const FileStat* listed) = 0;
-    /// Its directory was removed: erase the file, at once or when the rest of it was delivered.
+    /// A transcript may have another name now, where its file has these attributes, or a copy of it. True:
+    /// move() was called; false: it is another stream there.
+    virtual bool on_file_moved(DirectoryNode& from, const std::string& from_stem, DirectoryNode& to,
+                               const std::string& to_stem, const FileStat& stat, bool is_copy) = 0;
+    /// Its directory was removed: erase the file when the rest of it was delivered and it was not found under
+    /// another name for a while.
     virtual void on_file_dropped(DirectoryNode& directory, const std::string& stem, File& file) = 0;
     virtual void on_meta_hint(DirectoryNode& directory, std::string_view stem) = 0;
     virtual void on_compaction_hint(DirectoryNode& directory, const std::string& name, bool is_new) = 0;
@@ -81,13 +87,24 @@ class Discovery {
   const Directories& directories() const { return directories_; }
   /// Null: no such file.
   File* find(std::string_view directory, std::string_view stem);
+  struct KnownFile {
+    DirectoryNode* directory;
+    Files::value_type* file;
+    auto operator<=>(const KnownFile&) const = default;
+  };
+  /// Those whose paths name the session, by path; none for an empty name.
+  std::vector<KnownFile> files_of_session(std::string_view session) const;
   /// Removes a transcript that does not exist any more.
   void erase(const std::string& path);
+  /// Gives a transcript another name.
+  File& move(DirectoryNode& from, const std::string& from_stem, DirectoryNode& to, const std::string& to_stem,
+             std::uint64_t inode);
   /// The transcript is another file now.
-  void set_inode(DirectoryNode& directory, const std::string& stem, std::uint64_t inode);
+  void set_inode(const std::string& directory, const std::string& stem, std::uint64_t inode);
   std::size_t files() const;
   std::size_t files_of(const Root& root) const;
   bool is_starting() const { return is_starting_; }
+  bool is_listing() const { return tasks_ > 0 || !applications_.empty(); }
 
   /// Path below the transcript directory: empty, or with a leading slash.
   static std::string_view path_below(const DirectoryNode& directory);
@@ -96,14 +113,12 @@ class Discovery {
   static std::string transcript_path(const DirectoryNode& directory, std::string_view stem) {
     return directory.first + '/' + std::string(stem) + std::string(transcript_suffix);
   }
+  /// What its path says.
+  static StreamIdentity identify(const DirectoryNode& directory, std::string_view stem);
   static std::string transcript_directory_path(const Root& root, std::size_t index);
 
  private:
   using FileId = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
-  struct KnownFile {
-    DirectoryNode* directory;
-    Files::value_type* file;
-  };
   struct HashOfId {
     std::size_t operator()(const FileId& id) const { return id.first * 0x9e3779b97f4a7c15u ^ id.second; }
   };
@@ -142,11 +157,13 @@ class Discovery {
   void check_subdirectory(DirectoryNode& parent, const std::string& path, std::string_view name);
   void add_file(DirectoryNode& directory, const std::string& name, const FileStat& stat);
   bool is_linked_elsewhere(const std::string& path, const FileStat& stat);
+  bool is_moved(DirectoryNode& directory, const std::string& path, const FileStat& stat);
+  void add_to_session(DirectoryNode& directory, Files::value_type& file);
+  void remove_from_session(DirectoryNode& directory, Files::value_type& file);
   void check_links(DirectoryNode& directory, Files::value_type& file, const FileStat* listed);
   void remember(DirectoryNode& directory, Files::value_type& file);
   void forget(const DirectoryNode& directory, const Files::value_type& file);
   void forget_other_name(const std::string& path);
-  bool is_listing() const { return tasks_ > 0 || !applications_.empty(); }
   void check_scanned();
 
   IoThread& disk_;
@@ -161,6 +178,12 @@ class Discovery {
   std::map<FileId, std::string> entered_;  // directories: detects loops of links
   using FilesById = std::unordered_map<FileId, KnownFile, HashOfId>;
   std::optional<FilesById> files_by_id_;  // all of them; made when the first file with several names is found
+  struct SessionFile {
+    std::size_t session;  // the hash of its name
+    KnownFile file;
+    auto operator<=>(const SessionFile&) const = default;
+  };
+  std::vector<SessionFile> files_by_session_;                      // all of them; sorted after the start
   std::map<FileId, std::set<std::string>> other_names_;            // hard links of these files: no streams
   std::map<std::string, FileId, std::less<>> ids_of_other_names_;  // the same, by path
   std::set<const Root*> root_retries_;                             // scheduled
@@ -171,7 +194,8 @@ class Discovery {
       left_;  // directories; the stem of the last file that was dropped
   std::size_t tasks_ = 0;
   std::uint64_t scans_ = 0;
-  std::map<const Root*, std::size_t> files_;  // their number
+  std::map<const Root*, std::size_t> files_;         // their number
+  std::map<std::string, bool, std::less<>> copies_;  // unknown files by path; true: it has waited
   bool is_starting_ = true;
 };
 

@@ -200,6 +200,12 @@ bool FollowedFile::feed(std::span<const char> bytes, std::size_t overlap, Worksp
   return transcript_.end().offset != lines_end;
 }
 
+void FollowedFile::rename(std::string name, std::string path, StreamIdentity identity) {
+  name_ = std::move(name);
+  path_ = std::move(path);
+  identity_ = std::move(identity);
+}
+
 void FollowedFile::restart() {
   ++history;
   transcript_ = Transcript(options_);

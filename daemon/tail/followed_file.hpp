@@ -128,6 +128,8 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   void fit_memory() { transcript_.fit_memory(); }
   /// Begins a new history.
   void restart();
+  /// The same file has another path now.
+  void rename(std::string name, std::string path, StreamIdentity identity);
   /// Everything that was read.
   PrefixCheck prefix() const;
   void set_meta(SubagentMeta meta) { meta_ = std::move(meta); }

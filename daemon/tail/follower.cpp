@@ -38,7 +38,7 @@ class Delivery final : public EventSink {
 
 Follower::Follower(IoThread& disk, IoThread& folds, ReadPool& reads, TimerQueue& timers,
                    FileProblems& problems, const Options& options, StreamObserver& observer,
-                   Counters& counters, std::function<void(FollowedFile&)> on_removed)
+                   Counters& counters, Owner& owner)
     : disk_(disk),
       folds_(folds),
       reads_(reads),
@@ -47,7 +47,7 @@ Follower::Follower(IoThread& disk, IoThread& folds, ReadPool& reads, TimerQueue&
       options_(options),
       observer_(observer),
       counters_(counters),
-      on_removed_(std::move(on_removed)),
+      owner_(owner),
       buffer_(ReadPool::make_buffer()),
       open_max_(open_files_allowed()) {}
 
@@ -162,7 +162,7 @@ void Follower::examine(FollowedFile& file, bool was_read) {
   file.looked_in_tick =
       was_read || std::abs(looked_ns - now.changed_ns) < std::chrono::nanoseconds(change_tick).count();
   const bool is_other_file = !now.is_same_file(file.stat);
-  if (is_other_file) close(file);
+  if (is_other_file) replace(file, now);
   if (now.size < file.bytes_read()) return reset(file, now);
   const bool changed_without_growth =
       !was_read && now.size == file.bytes_read() && now.changed_ns != file.stat.changed_ns;
@@ -277,6 +277,12 @@ bool Follower::feed(FollowedFile& file, const char* buffer, std::size_t overlap,
   return true;
 }
 
+/// Its descriptor is that of the former file.
+void Follower::replace(FollowedFile& file, const FileStat& now) {
+  close(file);
+  owner_.on_file_replaced(file, now);
+}
+
 void Follower::reset(FollowedFile& file, const FileStat& now) {
   const bool is_shorter = now.size < file.bytes_read();
   reset(file, now, !now.is_same_file(file.stat) ? "replaced" : is_shorter ? "truncated" : "rewritten");
@@ -293,13 +299,14 @@ void Follower::reset(FollowedFile& file, const FileStat& now, std::string_view r
   end_batch_soon();
 }
 
-/// The rest of the file is read through its open descriptor, in parts as of any file.
+/// The rest of the file is read through its open descriptor, in parts as of any file. It may have another
+/// name, which is found meanwhile: see rename().
 void Follower::on_unlinked(FollowedFile& file) {
-  if (!file.fd) return remove(file);
-  const FileStat last = stat_file(file.fd->get());
+  const FileStat last = file.fd ? stat_file(file.fd->get()) : FileStat{};
   const auto now = Clock::now();
-  const bool has_more = !last.error && last.size > file.bytes_read();
-  if (std::exchange(file.state, State::draining) != State::draining || has_more)
+  const bool has_more = file.fd && !last.error && last.size > file.bytes_read();
+  const bool is_elsewhere = file.fd && last.links > 0;
+  if (std::exchange(file.state, State::draining) != State::draining || (has_more && !is_elsewhere))
     file.drain_until = now + options_.linger;
   if (has_more) {
     read(file, last);
@@ -308,10 +315,20 @@ void Follower::on_unlinked(FollowedFile& file) {
       return;
     }
   }
-  if (last.error || last.links > 0 || now >= file.drain_until)
-    return remove(file);  // renamed: another stream there
-  timers_.after(std::max(options_.linger / 10, std::chrono::milliseconds(1)),
+  const auto end = file.drain_until + options_.linger * (owner_.is_looking() ? looking_lingers_max : 0);
+  if (last.error || now >= end) return remove(file);
+  const bool polls = now >= file.drain_until || (file.fd && !is_elsewhere);
+  const auto wait = polls ? options_.linger / 10 : file.drain_until - now;
+  timers_.after(std::max(std::chrono::ceil<std::chrono::milliseconds>(wait), std::chrono::milliseconds(1)),
                 [this, holder = file.shared_from_this()] { check_soon(*holder); });
+}
+
+void Follower::rename(FollowedFile& file, std::string name, std::string path, StreamIdentity identity) {
+  problems_.clear(file.path());
+  file.rename(std::move(name), std::move(path), std::move(identity));
+  file.is_left = false;
+  if (file.state == State::draining) file.state = State::idle;
+  check_soon(file);
 }
 
 void Follower::leave(FollowedFile& file) {
@@ -360,7 +377,7 @@ void Follower::remove(FollowedFile& file) {
   const auto holder = file.shared_from_this();
   close(file);
   problems_.clear(file.path());
-  on_removed_(file);
+  owner_.on_file_removed(file);
   observer_.on_removed(file);
   for (const auto& waiter : std::exchange(file.waiters, {})) waiter(nullptr);
   end_batch_soon();

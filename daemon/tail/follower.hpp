@@ -50,12 +50,23 @@ class Follower {
   static constexpr std::chrono::seconds time_granularity{2};  // of change times on FAT
   /// At a time, and one of files that were just folded; the others wait.
   static constexpr std::size_t verifications_max = 2;
+  /// A missing file waits for so many lingers more while directories are listed: it may be found there.
+  static constexpr int looking_lingers_max = 10;
 
-  /// `folds` reads and folds history, on several threads if its executor has them. `on_removed` is called for
-  /// each removed stream, before the observer.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    /// Its path leads to another file.
+    virtual void on_file_replaced(FollowedFile& file, const FileStat& now) = 0;
+    /// Called before the observer.
+    virtual void on_file_removed(FollowedFile& file) = 0;
+    /// Files that are missing may be found under other names in a moment.
+    virtual bool is_looking() const = 0;
+  };
+
+  /// `folds` reads and folds history, on several threads if its executor has them.
   Follower(IoThread& disk, IoThread& folds, ReadPool& reads, TimerQueue& timers, FileProblems& problems,
-           const Options& options, StreamObserver& observer, Counters& counters,
-           std::function<void(FollowedFile&)> on_removed);
+           const Options& options, StreamObserver& observer, Counters& counters, Owner& owner);
 
   /// Checks the file in the next batch, or when it is no longer busy.
   void check_soon(FollowedFile& file);
@@ -74,7 +85,10 @@ class Follower {
   void remove(FollowedFile& file);
   /// Stops following the file without removing the stream. False: it is in use.
   bool release(FollowedFile& file);
-  /// Its directory was removed: delivers what an open descriptor still provides, then removes the stream.
+  /// The file has another path. An unlinked one is followed again.
+  void rename(FollowedFile& file, std::string name, std::string path, StreamIdentity identity);
+  /// Its directory was removed: delivers what an open descriptor still provides, and removes the stream
+  /// unless it is renamed.
   void leave(FollowedFile& file);
   /// Reads the first `bytes` bytes without delivering events; `then(true)` if they were read. The stream is
   /// not added yet.
@@ -116,6 +130,7 @@ class Follower {
   void check_disk_queue();
   void on_read(FollowedFile& file, const FileStat& now, const char* buffer, std::size_t overlap, long result);
   bool feed(FollowedFile& file, const char* buffer, std::size_t overlap, std::size_t bytes);
+  void replace(FollowedFile& file, const FileStat& now);
   void reset(FollowedFile& file, const FileStat& now);
   void reset(FollowedFile& file, const FileStat& now, std::string_view reason);
   void on_unlinked(FollowedFile& file);
@@ -149,7 +164,7 @@ class Follower {
   const Options& options_;
   StreamObserver& observer_;
   Counters& counters_;
-  std::function<void(FollowedFile&)> on_removed_;
+  Owner& owner_;
 
   Workspace workspace_;
   ReadPool::Buffer buffer_;

@@ -68,6 +68,7 @@ struct Follower::Fold {
   static constexpr std::size_t slice_bytes = 8 << 20;  // between slices the thread can do other work
 
   std::shared_ptr<FollowedFile> file;
+  std::string path;         // when it was queued: the file may be renamed meanwhile
   std::uint64_t bytes = 0;  // to fold
   std::function<void(bool)> then;
   std::shared_ptr<FoldMemory> memory;
@@ -138,7 +139,7 @@ struct Follower::Fold {
   }
 
   bool open() {
-    auto opened_fd = std::make_shared<Fd>(open_for_reading(file->path()));
+    auto opened_fd = std::make_shared<Fd>(open_for_reading(path));
     if (!*opened_fd) {
       error = errno;
       return false;
@@ -158,6 +159,7 @@ void Follower::fold(FollowedFile& file, std::uint64_t bytes, std::function<void(
   file.state = FollowedFile::State::folding;
   auto fold = std::make_shared<Fold>();
   fold->file = file.shared_from_this();
+  fold->path = file.path();
   fold->bytes = bytes;
   fold->then = std::move(then);
   fold_queue_.emplace(bytes, std::move(fold));

@@ -138,7 +138,7 @@ void Follower::on_verified_now(FollowedFile& file, const PrefixCheck::Result& re
   if (!result.matches) return reset(file, result.stat);
   file.verified_bytes = file.bytes_read();
   file.verify_delay = {};
-  if (!result.stat.is_same_file(file.stat)) close(file);  // the descriptor is that of the replaced file
+  if (!result.stat.is_same_file(file.stat)) replace(file, result.stat);
   file.stat = result.stat;
   mark_current(file);
   check_soon(file);

@@ -50,8 +50,16 @@ struct RecordText {
 class Archive {
  public:
   virtual ~Archive() = default;
-  /// Null: no such stream. Valid until the next call.
+  /// By its name, or one that it had since the start. Null: no such stream. Valid until the next call.
   virtual const Stream* find(std::string_view name) const = 0;
+  /// For a name that is unknown: the one stream whose path names the same session and agent. Its bytes may
+  /// differ.
+  virtual const Stream* find_moved(std::string_view) const { return nullptr; }
+  /// By the first of these that finds it.
+  const Stream* find_present(std::string_view name) const {
+    const Stream* const found = find(name);
+    return found ? found : find_moved(name);
+  }
   /// Folds a cold stream without events; `then` receives null if it does not exist or cannot be read.
   virtual void fold(std::string_view name, std::function<void(const Stream*)> then) = 0;
   /// Frees the transcript of a stream that is not in use, see StreamObserver::on_released().

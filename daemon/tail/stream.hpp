@@ -54,6 +54,8 @@ class StreamObserver {
   /// The file does not begin with the published bytes any more. The events of the new history follow from its
   /// first line.
   virtual void on_reset(const Stream& stream, std::string_view reason) = 0;
+  /// The same file has another name now; its history and its cursors go on. Also for cold streams.
+  virtual void on_renamed(const Stream&, std::string_view from) = 0;
   /// Also for cold streams: clients may have read their files.
   virtual void on_removed(const Stream& stream) = 0;
   /// Its transcript is freed, as release() requested: the stream is cold again. Do not use it after this.

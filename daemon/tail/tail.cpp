@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -22,10 +23,6 @@ using Node = Discovery::DirectoryNode;
 
 const AgentProgram& program_of(const Node& directory) { return *directory.second.root->program; }
 
-StreamIdentity identify(const Node& directory, std::string_view stem) {
-  return program_of(directory).identify(Discovery::path_below(directory, stem));
-}
-
 /// Records the attributes of a cold file. Returns the size that was known before.
 std::uint64_t update_cold(Discovery::File& file, const FileStat& stat) {
   file.modified_ms = stat.modified_ms();
@@ -41,10 +38,13 @@ std::pair<std::string, std::string> split_path(const std::string& path) {
 
 }  // namespace
 
-class Tail::Impl final : private Discovery::Observer {
+class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
  public:
   static constexpr std::size_t published_max = 65'536;  // cold streams with a cursor; more are folded
-  static constexpr std::size_t compactions_max = 64;    // of unknown sessions; more are not reported
+  static constexpr std::size_t renamed_max = 4096;      // former names that are known
+  static constexpr std::size_t renamed_steps_max = 64;  // of one stream
+  static constexpr std::size_t missing_max = 4096;  // cold files that may have another name; more are removed
+  static constexpr std::size_t compactions_max = 64;  // of unknown sessions; more are not reported
   static constexpr std::size_t compaction_bytes_max = 256 << 10;  // read of such a file to find its session
 
   Impl(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& mux, Options options,
@@ -55,8 +55,7 @@ class Tail::Impl final : private Discovery::Observer {
         folds_(io, options_.fold_executor ? options_.fold_executor : disk),
         reads_(disk_),
         timers_(io),
-        follower_(disk_, folds_, reads_, timers_, problems_, options_, observer_, counters_,
-                  [this](FollowedFile& file) { on_removed(file); }),
+        follower_(disk_, folds_, reads_, timers_, problems_, options_, observer_, counters_, *this),
         discovery_(disk_, timers_, problems_, options_, *this),
         mux_(mux) {}
 
@@ -125,14 +124,28 @@ class Tail::Impl final : private Discovery::Observer {
   }
 
   std::vector<std::string> cold_streams_of(std::string_view session) {
-    if (!cold_index_) index_cold_files();
     std::vector<std::string> names;
-    const std::size_t hash = std::hash<std::string_view>{}(session);
-    for (auto at = cold_index_->lower_bound({hash, {}}); at != cold_index_->end() && at->first == hash; ++at)
-      if (const auto located = locate(at->second);
-          located.file && identify(*located.directory, located.stem).session == session)
-        names.push_back(stream_name_of(*located.directory, located.stem));
+    for (const auto& [directory, file] : discovery_.files_of_session(session))
+      if (!file->second.followed) names.push_back(stream_name_of(*directory, file->first));
     return names;
+  }
+
+  const Stream* find_moved(std::string_view name) {
+    const Root* root = find_root(name);
+    const auto path = root && name.size() > root->name.size()
+                          ? parse_stream_name(*root->program, name.substr(root->name.size() + 1))
+                          : std::nullopt;
+    if (!path) return nullptr;
+    const StreamIdentity wanted = root->program->identify(path->below);
+    const Stream* moved = nullptr;
+    for (const auto& [directory, file] : discovery_.files_of_session(wanted.session)) {
+      if (directory->second.root != root ||
+          Discovery::identify(*directory, file->first).agent != wanted.agent)
+        continue;
+      if (moved) return nullptr;
+      moved = find(stream_name_of(*directory, file->first));
+    }
+    return moved;
   }
 
   const Stream* find(std::string_view name) {
@@ -153,7 +166,7 @@ class Tail::Impl final : private Discovery::Observer {
       const FileStat stat = stat_file(Discovery::transcript_path(*located.directory, located.stem));
       if (stat.error || !stat.is_regular()) return then(nullptr);
       // Only the known bytes are skipped: a client that resumes meanwhile receives the rest as events.
-      discovery_.set_inode(*located.directory, located.stem, stat.inode);
+      discovery_.set_inode(located.directory->first, located.stem, stat.inode);
       const std::uint64_t known_bytes = update_cold(file, stat);
       const auto followed = follow(*located.directory, located.stem, file, stat);
       if (stat.size < known_bytes) {
@@ -170,11 +183,10 @@ class Tail::Impl final : private Discovery::Observer {
     const auto file = located.file ? located.file->followed : nullptr;
     if (!file || !file->is_added || !follower_.release(*file)) return;
     observer_.on_released(*file);
-    discovery_.set_inode(*located.directory, located.stem, file->stat.inode);
+    discovery_.set_inode(located.directory->first, located.stem, file->stat.inode);
     update_cold(*located.file, file->stat);
     located.file->size = file->bytes_read();  // later bytes are still to be delivered
     located.file->followed = nullptr;
-    on_cold(*located.directory, located.stem);
     live_.erase(file.get());
   }
 
@@ -240,36 +252,24 @@ class Tail::Impl final : private Discovery::Observer {
     std::string stem;
   };
 
-  using ColdIndex = std::set<std::pair<std::size_t, std::string>>;  // hash of the session, full_name_of()
-
-  void index_cold_files() {
-    cold_index_.emplace();
-    for (const Node& directory : discovery_.directories())
-      for (const auto& [stem, file] : directory.second.files)
-        if (!file.followed) on_cold(directory, stem);
-  }
-
-  ColdIndex::value_type cold_entry(const Node& directory, std::string_view stem) {
-    return {std::hash<std::string_view>{}(identify(directory, stem).session), full_name_of(directory, stem)};
-  }
-
-  /// A file became cold.
-  void on_cold(const Node& directory, std::string_view stem) {
-    if (cold_index_) cold_index_->insert(cold_entry(directory, stem));
-  }
-
-  /// A cold file is followed from now on, or was removed.
-  void on_not_cold(const Node& directory, std::string_view stem) {
-    if (cold_index_) cold_index_->erase(cold_entry(directory, stem));
-  }
-
   const Root* find_root(std::string_view stream_name) const {
     for (const Root& root : options_.roots)
       if (root.name == stream_name.substr(0, stream_name.find('/'))) return &root;
     return nullptr;
   }
 
+  /// By the present or a former name.
   Located locate(std::string_view name) {
+    std::string current(name);
+    for (std::size_t steps = 0;; ++steps) {
+      const Located located = locate_name(current);
+      const std::string* const next = located.file ? nullptr : renamed_.find(current);
+      if (!next || steps == renamed_steps_max) return located;
+      current = std::string(*next);
+    }
+  }
+
+  Located locate_name(std::string_view name) {
     const Root* root = find_root(name);
     if (!root || name.size() <= root->name.size()) return {};
     const auto path = parse_stream_name(*root->program, name.substr(root->name.size() + 1));
@@ -316,14 +316,13 @@ class Tail::Impl final : private Discovery::Observer {
 
   ColdStream cold_stream(const Node& directory, const std::string& stem, const Discovery::File& file) {
     return {stream_name_of(directory, stem), Discovery::transcript_path(directory, stem),
-            identify(directory, stem), file.modified_ms,
+            Discovery::identify(directory, stem), file.modified_ms,
             file.followed ? file.followed->published_bytes() : file.size};
   }
 
   std::shared_ptr<FollowedFile> follow(Node& directory, const std::string& stem, Discovery::File& file,
                                        const FileStat& stat) {
-    on_not_cold(directory, stem);
-    StreamIdentity identity = identify(directory, stem);
+    StreamIdentity identity = Discovery::identify(directory, stem);
     TranscriptOptions options{options_.hash_key, identity.agent, options_.line_bytes_max, options_.filter,
                               &program_of(directory).format()};
     const bool is_subagent = !identity.agent.empty();
@@ -342,7 +341,14 @@ class Tail::Impl final : private Discovery::Observer {
     if (published) follower_.verify_published(file, published.mapped());
   }
 
-  void on_removed(FollowedFile& file) {
+  void on_file_replaced(FollowedFile& file, const FileStat& now) override {
+    const auto [directory, stem] = split_path(file.path());
+    discovery_.set_inode(directory, stem, now.inode);
+  }
+
+  bool is_looking() const override { return discovery_.is_listing(); }
+
+  void on_file_removed(FollowedFile& file) override {
     published_.erase(file.path());
     live_.erase(&file);
     const auto [directory, stem] = split_path(file.path());
@@ -409,7 +415,6 @@ class Tail::Impl final : private Discovery::Observer {
     if (Discovery::File* known = discovery_.find(directory, stem)) {
       Node& node = *discovery_.directories().find(directory);
       known->followed = nullptr;
-      on_cold(node, stem);
       known->size = std::min(known->size, file.fold_bytes);  // later bytes are still to be delivered
       file.state = FollowedFile::State::removed;
       if (node.second.is_left) return on_file_dropped(node, stem, *known);
@@ -444,7 +449,7 @@ class Tail::Impl final : private Discovery::Observer {
   void on_file_found(Node& directory, const std::string& stem, Discovery::File& file,
                      const FileStat& stat) override {
     if (discovery_.is_starting()) {
-      if (file.modified_ms < recent_since_ms_) return on_cold(directory, stem);
+      if (file.modified_ms < recent_since_ms_) return;
       return fold_known(follow(directory, stem, file, stat), stat.size);
     }
     const auto followed = follow(directory, stem, file, stat);
@@ -452,9 +457,41 @@ class Tail::Impl final : private Discovery::Observer {
     follower_.check_soon(*followed);
   }
 
+  bool on_file_moved(Node& from, const std::string& from_stem, Node& to, const std::string& to_stem,
+                     const FileStat& stat, bool is_copy) override {
+    const auto followed = discovery_.find(from.first, from_stem)->followed;
+    if (followed && !is_copy && !followed->stat.is_same_file(stat)) return false;  // of a reused number
+    StreamIdentity identity = Discovery::identify(to, to_stem);
+    const StreamIdentity before = Discovery::identify(from, from_stem);
+    if (identity.session != before.session || identity.agent != before.agent) return false;
+    const std::string from_path = Discovery::transcript_path(from, from_stem);
+    const std::string from_name = stream_name_of(from, from_stem);
+    Discovery::File& file = discovery_.move(from, from_stem, to, to_stem, stat.inode);
+    const std::string path = Discovery::transcript_path(to, to_stem);
+    if (auto published = published_.extract(from_path)) {
+      published.key() = path;
+      published_.insert(std::move(published));
+    }
+    const auto retry = retries_.extract(from_path);
+    if (retry && retry.mapped().must_fold) retries_[path].must_fold = true;
+    problems_.clear(from_path);
+    const std::string name = stream_name_of(to, to_stem);
+    renamed_.erase(name);
+    renamed_[from_name] = name;
+    const std::string announced = followed ? followed->name() : from_name;
+    if (followed) follower_.rename(*followed, name, path, std::move(identity));
+    if (followed && followed->is_added)
+      observer_.on_renamed(*followed, announced);
+    else
+      observer_.on_renamed(cold_stream(to, to_stem, file), announced);
+    if (!followed) check_cold(to, to_stem, file, nullptr);
+    follower_.end_batch_soon();
+    return true;
+  }
+
   void on_file_hint(Node& directory, const std::string& stem, Discovery::File& file,
                     const FileStat* listed) override {
-    if (listed) discovery_.set_inode(directory, stem, listed->inode);
+    if (listed) discovery_.set_inode(directory.first, stem, listed->inode);
     if (!file.followed) return check_cold(directory, stem, file, listed);
     file.followed->is_left = false;  // its directory is there
     const FileStat& last = file.followed->stat;
@@ -467,11 +504,11 @@ class Tail::Impl final : private Discovery::Observer {
   void check_cold(Node& directory, const std::string& stem, Discovery::File& file, const FileStat* listed) {
     const std::string path = Discovery::transcript_path(directory, stem);
     const FileStat stat = listed ? *listed : stat_file(path);
+    if (stat.is_missing() && wait_for_new_name(path)) return;
     if (stat.is_missing() || (!stat.error && !stat.is_regular())) {
-      retries_.erase(path);
-      stat.error ? problems_.clear(path) : problems_.set_irregular(path);
-      report_cold_removed(directory, stem, file);
-      return discovery_.erase(path);
+      remove_cold(directory, stem, file);
+      if (!stat.error) problems_.set_irregular(path);
+      return;
     }
     if (stat.error) {
       problems_.set(path, stat.error);
@@ -483,7 +520,7 @@ class Tail::Impl final : private Discovery::Observer {
       retries_.erase(retry);
       problems_.clear(path);
     }
-    discovery_.set_inode(directory, stem, stat.inode);
+    discovery_.set_inode(directory.first, stem, stat.inode);
     const std::uint64_t known_bytes = update_cold(file, stat);
     if (stat.size < known_bytes)
       begin_new_history(*follow(directory, stem, file, stat), "truncated");
@@ -491,20 +528,58 @@ class Tail::Impl final : private Discovery::Observer {
       fold_known(follow(directory, stem, file, stat), known_bytes);
   }
 
+  /// True: a cold file that is missing may be found under another name in a moment.
+  bool wait_for_new_name(const std::string& path) {
+    if (missing_paths_.contains(path)) return true;
+    if (missing_.size() >= missing_max) return false;
+    missing_paths_.insert(path);
+    missing_.push_back({Clock::now() + options_.linger, path});
+    if (missing_.size() == 1) check_missing_after(options_.linger);
+    return true;
+  }
+
+  void check_missing_after(std::chrono::milliseconds delay) {
+    timers_.after(delay, [this] { check_missing(); });
+  }
+
+  /// Removes the cold files that were not found under another name, a part in each turn.
+  void check_missing() {
+    const auto now = Clock::now();
+    const auto looking = options_.linger * (is_looking() ? Follower::looking_lingers_max : 0);
+    for (std::size_t files = options_.files_per_turn;
+         files > 0 && !missing_.empty() && missing_.front().until + looking <= now; --files) {
+      const std::string path = std::move(missing_.front().path);
+      missing_.pop_front();
+      missing_paths_.erase(path);
+      const auto [directory, stem] = split_path(path);
+      Discovery::File* const file = discovery_.find(directory, stem);
+      if (!file || file->followed) continue;
+      Node& node = *discovery_.directories().find(directory);
+      const FileStat stat = stat_file(path);
+      node.second.is_left || stat.is_missing() ? remove_cold(node, stem, *file)
+                                               : check_cold(node, stem, *file, &stat);
+    }
+    if (missing_.empty()) return;
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(missing_.front().until - now);
+    check_missing_after(looking.count() > 0 ? options_.linger / 10
+                                            : std::max(wait, std::chrono::milliseconds(0)));
+  }
+
   void on_file_dropped(Node& directory, const std::string& stem, Discovery::File& file) override {
-    if (const auto followed = file.followed) return follower_.leave(*followed);
+    if (file.followed)
+      follower_.leave(*file.followed);
+    else if (!wait_for_new_name(Discovery::transcript_path(directory, stem)))
+      remove_cold(directory, stem, file);
+  }
+
+  void remove_cold(Node& directory, const std::string& stem, Discovery::File& file) {
     const std::string path = Discovery::transcript_path(directory, stem);
     retries_.erase(path);
     problems_.clear(path);
-    report_cold_removed(directory, stem, file);
-    discovery_.erase(path);
-  }
-
-  void report_cold_removed(const Node& directory, const std::string& stem, const Discovery::File& file) {
-    on_not_cold(directory, stem);
-    published_.erase(Discovery::transcript_path(directory, stem));
+    published_.erase(path);
     observer_.on_removed(cold_stream(directory, stem, file));
     follower_.end_batch_soon();
+    discovery_.erase(path);
   }
 
   void on_meta_hint(Node& directory, std::string_view stem) override {
@@ -538,7 +613,7 @@ class Tail::Impl final : private Discovery::Observer {
     const std::string path = directory.first + '/' + name;
     if (is_new && compactions_.size() < compactions_max) compactions_.insert(path);
     if (!compactions_.contains(path)) return;
-    const StreamIdentity identity = identify(directory, program_of(directory).stem_of(name));
+    const StreamIdentity identity = Discovery::identify(directory, program_of(directory).stem_of(name));
     if (!identity.session.empty()) return report_compaction(path, identity.session);
     auto work = [path] {
       std::string text(compaction_bytes_max, '\0');
@@ -586,10 +661,16 @@ class Tail::Impl final : private Discovery::Observer {
   std::unordered_set<const FollowedFile*> live_;  // added and not removed
   std::size_t pending_metas_ = 0;
   std::unique_ptr<ColdStream> found_;        // the last result of find()
-  std::optional<ColdIndex> cold_index_;      // made by the first cold_streams_of()
   std::map<std::string, Cursor> published_;  // of cold files, by path
   std::set<std::string> compactions_;        // paths of markers that are not reported yet
   std::map<std::string, Retry> retries_;     // by path
+  struct Missing {
+    Clock::time_point until;
+    std::string path;
+  };
+  std::deque<Missing> missing_;                   // cold files, in the order of time
+  std::set<std::string> missing_paths_;           // of these
+  BoundedMap<std::string, renamed_max> renamed_;  // by the former name
   bool is_running_ = false;
 };
 
@@ -615,6 +696,7 @@ std::vector<std::string> Tail::cold_streams_of(std::string_view session) const {
   return impl_->cold_streams_of(session);
 }
 const Stream* Tail::find(std::string_view name) const { return impl_->find(name); }
+const Stream* Tail::find_moved(std::string_view name) const { return impl_->find_moved(name); }
 void Tail::fold(std::string_view name, std::function<void(const Stream*)> then) {
   impl_->fold(name, std::move(then));
 }

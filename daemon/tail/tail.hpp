@@ -81,6 +81,7 @@ class Tail final : public Archive {
   std::vector<std::string> cold_streams_of(std::string_view session) const;
   /// A cold stream is valid until the next call of find(), for_each() or for_some().
   const Stream* find(std::string_view name) const override;
+  const Stream* find_moved(std::string_view name) const override;
   /// Calls `then` after on_added(), or at once if the stream is not cold.
   void fold(std::string_view name, std::function<void(const Stream*)> then) override;
   void release(std::string_view name) override;

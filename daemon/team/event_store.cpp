@@ -15,6 +15,7 @@
 #include "agents/stream_name.hpp"
 #include "base/clock.hpp"
 #include "base/json_writer.hpp"
+#include "log/log.hpp"
 #include "team/payload.hpp"
 
 namespace earshot::team {
@@ -290,6 +291,14 @@ void StreamFile::remove() {
   ::unlink(path_.c_str());
 }
 
+/// Synchronized before: a message that is delivered again after a power failure is looked for there.
+std::string StreamFile::rename(std::string path) {
+  if (file_ && ::fsync(file_.get()) != 0) return error_text(path_);
+  if (::rename(path_.c_str(), path.c_str()) != 0 && errno != ENOENT) return error_text(path_);
+  path_ = std::move(path);
+  return {};
+}
+
 // --- All files ---
 
 EventStore::EventStore(std::string directory, EventStoreLimits limits)
@@ -361,8 +370,35 @@ bool EventStore::may_repair(const std::string& name, const StreamFile& file) {
   return is_allowed;
 }
 
+/// A host may rename its own streams only: `name` is in its directory.
+IngestAction EventStore::rename(const std::string& name, const ReceivedMessage& message) {
+  const auto known = files_.find(escape_token(message.host) + "/" + escape_token(message.from));
+  if (known == files_.end() || is_redelivered(known->second.position, message)) {
+    ++metrics_.dropped;
+    return IngestAction::drop;
+  }
+  if (files_.contains(name)) {  // it was stored before
+    remember_removed(known->first, message);
+    delete_file(known);
+    return IngestAction::remove;
+  }
+  remember_removed(known->first, message);
+  std::string error = write_file(known);
+  if (error.empty()) error = known->second.rename(path_of(name));
+  if (!error.empty()) log_warn("hub: {} keeps the name of a stream that was renamed", error);
+  auto moved = files_.extract(known);
+  moved.key() = name;
+  StreamFile& file = files_.insert(std::move(moved)).position->second;
+  if (file.has_pending()) dirty_.push_back(name);
+  file.position.store = message.store;
+  file.position.sequence = message.sequence;
+  file.position.time_ns = message.time_ns;
+  return IngestAction::rename;
+}
+
 IngestAction EventStore::add(const ReceivedMessage& message) {
   const std::string name = escape_token(message.host) + "/" + escape_token(message.stream);
+  if (message.type == "stream.renamed") return rename(name, message);
   auto found = files_.find(name);
   if (found == files_.end()) {
     const auto removed = removed_.find(name);
@@ -429,20 +465,23 @@ void EventStore::limit_index_bytes(const StreamFile& used) {
   entries_bytes_ = used.entries_bytes();
 }
 
+std::string EventStore::write_file(Files::iterator found) {
+  StreamFile& file = found->second;
+  if (!file.has_pending()) return {};
+  const std::uint64_t before = file.bytes();
+  open_files_ -= file.is_open();
+  std::string error = file.write();
+  open_files_ += file.is_open();
+  update_bytes(found->first, before, file.bytes());
+  if (error.empty()) file.modified_ms = wall_now_ms();
+  return error;
+}
+
 std::string EventStore::write() {
-  const std::int64_t now_ms = wall_now_ms();
   while (!dirty_.empty()) {
     const auto found = files_.find(dirty_.back());
-    if (found != files_.end() && found->second.has_pending()) {
-      StreamFile& file = found->second;
-      const std::uint64_t before = file.bytes();
-      open_files_ -= file.is_open();
-      const std::string error = file.write();
-      open_files_ += file.is_open();
-      update_bytes(found->first, before, file.bytes());
-      if (!error.empty()) return error;
-      file.modified_ms = now_ms;
-    }
+    if (found != files_.end())
+      if (std::string error = write_file(found); !error.empty()) return error;
     dirty_.pop_back();
   }
   if (open_files_ <= limits_.open_files_max) return {};

@@ -26,6 +26,7 @@ struct ReceivedMessage {
   std::uint64_t sequence = 0;  // in the store
   std::int64_t time_ns = 0;    // when it was stored, of the broker's clock
   std::string host, stream, session, type, payload;
+  std::string from;              // of stream.renamed: the former name
   std::optional<Cursor> cursor;  // events only
   std::optional<Cursor> after;   // of the previous event, begin_cursor for the first; nullopt: unknown
   bool is_first = false;         // the first message that was published for the stream
@@ -51,6 +52,7 @@ enum class IngestAction {
   drop,     // the file has the event
   restart,  // another history: the file restarts, with this event if it is one
   remove,   // the transcript was deleted; the file is, too
+  rename,   // the transcript has another name; the file has, too
 };
 struct IngestDecision {
   IngestAction action = IngestAction::append;
@@ -100,6 +102,7 @@ class StreamFile {
   std::string write();
   void close() { file_.reset(); }
   void remove();
+  std::string rename(std::string path);
 
   static constexpr std::string_view suffix = ".jsonl", temporary_suffix = ".fresh";
 
@@ -107,7 +110,7 @@ class StreamFile {
   std::string write_replacement();
   std::uint64_t end() const { return (is_replacing_ ? kept_bytes_ : bytes_) + pending_.size(); }
 
-  const std::string path_;
+  std::string path_;
   std::uint64_t bytes_ = 0;
   Fd file_;              // for appending; opened on demand
   std::string pending_;  // lines to append
@@ -170,6 +173,8 @@ class EventStore {
 
   void load();
   Files::iterator add_file(const std::string& name);
+  IngestAction rename(const std::string& name, const ReceivedMessage& message);
+  std::string write_file(Files::iterator found);
   bool has_room(const std::string& name) const;
   bool may_repair(const std::string& name, const StreamFile& file);
   std::string path_of(const std::string& name) const {

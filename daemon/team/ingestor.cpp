@@ -472,8 +472,11 @@ Ingestor::Worker::Delivery Ingestor::Worker::parse(const NatsMessage& raw,
   const auto frame = read_frame(message.payload);
   if (!frame) return delivery;
   message.host = frame->host, message.stream = frame->stream, message.session = frame->session;
-  message.type = frame->type, message.cursor = frame->cursor;
-  const bool is_known = message.cursor || message.type == "reset" || message.type == "stream.removed";
+  message.type = frame->type, message.cursor = frame->cursor, message.from = frame->from;
+  const bool is_renamed =
+      message.type == "stream.renamed" && !message.from.empty() && message.from.size() <= stream_bytes_max;
+  const bool is_known =
+      message.cursor || message.type == "reset" || message.type == "stream.removed" || is_renamed;
   // The broker restricts a host to its own subjects: the event must belong to the subject.
   delivery.is_valid = is_known && is_host(message.host) && !message.stream.empty() &&
                       message.stream.size() <= stream_bytes_max &&

@@ -283,11 +283,19 @@ std::optional<Frame> read_frame(std::string_view text) {
     std::string_view key;
     std::string Frame::*member;
   };
-  constexpr Field fields[] = {
-      {"type", &Frame::type},       {"host", &Frame::host},        {"stream", &Frame::stream},
-      {"session", &Frame::session}, {"time", &Frame::time},        {"id", &Frame::id},
-      {"reason", &Frame::reason},   {"code", &Frame::code},        {"message", &Frame::message},
-      {"owner", &Frame::owner},     {"instance", &Frame::instance}};
+  constexpr Field fields[] = {{"type", &Frame::type},
+                              {"host", &Frame::host},
+                              {"stream", &Frame::stream},
+                              {"session", &Frame::session},
+                              {"time", &Frame::time},
+                              {"id", &Frame::id},
+                              {"reason", &Frame::reason},
+                              {"code", &Frame::code},
+                              {"message", &Frame::message},
+                              {"owner", &Frame::owner},
+                              {"instance", &Frame::instance},
+                              {"from", &Frame::from},
+                              {"to", &Frame::to}};
   for (const Field& each : fields) frame.*each.member = dom::text_of(json, each.key);
   if (frame.type.empty()) return {};
   if (const std::string_view cursor = dom::text_of(json, "cursor"); !cursor.empty())
@@ -376,6 +384,12 @@ std::string reset_payload(const Frame& frame, std::string_view last) {
 std::string removed_payload(const Frame& frame, std::string_view session) {
   return json_object(
       {{"type", "stream.removed"}, {"host", frame.host}, {"stream", frame.stream}, {"session", session}});
+}
+
+std::string renamed_payload(std::string_view host, std::string_view session, std::string_view from,
+                            std::string_view to) {
+  return json_object(
+      {{"type", "stream.renamed"}, {"host", host}, {"stream", to}, {"session", session}, {"from", from}});
 }
 
 std::string status_payload(std::string_view host, std::string_view session, const status::Status& status,

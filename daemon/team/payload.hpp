@@ -75,6 +75,7 @@ std::optional<IdParts> parts_of_id(std::string_view host, std::string_view id);
 /// The fields of a frame that this module uses.
 struct Frame {
   std::string type, host, stream, session, time, id, reason;
+  std::string from, to;                  // of a renamed stream
   std::optional<Cursor> cursor;          // of an event
   std::vector<std::string> cursors;      // of a session frame: `<stream>:<cursor>`
   std::optional<status::Status> status;  // of a status or session frame
@@ -99,6 +100,9 @@ std::string shorten_event(std::string_view payload, std::size_t bytes_max);
 /// {"type":"reset",…}: the file no longer matches the published events. `last` is the last published cursor.
 std::string reset_payload(const Frame& frame, std::string_view last);
 std::string removed_payload(const Frame& frame, std::string_view session);
+/// {"type":"stream.renamed",…}, in the subject of the stream `to`.
+std::string renamed_payload(std::string_view host, std::string_view session, std::string_view from,
+                            std::string_view to);
 /// With the numbers, as far as they fit into status_bytes_max: a hub cannot compute them from events.
 std::string status_payload(std::string_view host, std::string_view session, const status::Status& status,
                            const serve::ReportedNumbers& numbers = {});

@@ -198,6 +198,7 @@ void Publisher::subscribe_all() {
   if (local_client_) local_client_->leave();
   cancel_reads();
   ++rounds_;
+  find_renamed();
   std::vector<std::string> cold;
   local_client_ = server_.attach(*this, options_.full ? serve::Audience::full : serve::Audience::meta);
   std::vector<std::string> after;
@@ -231,6 +232,22 @@ void Publisher::subscribe_all() {
   }
   mark_cold_published(cold);
   publish_deleted();
+}
+
+/// Streams that were renamed while nothing was published.
+void Publisher::find_renamed() {
+  const tail::Archive* archive = server_.context().archive;
+  if (!archive) return;
+  struct Renamed {
+    std::string from, to, session;
+  };
+  std::vector<Renamed> renamed;
+  for (const auto& [name, progress] : streams_) {
+    if (!progress.is_ours || progress.last == begin_cursor) continue;
+    const tail::Stream* stream = archive->find_present(name);
+    if (stream && stream->name() != name) renamed.push_back({name, stream->name(), stream->session()});
+  }
+  for (const Renamed& each : renamed) rename(each.from, each.to, each.session);
 }
 
 /// True if a cold file of the published length may have been replaced.
@@ -281,6 +298,7 @@ void Publisher::on_frame(std::string_view payload) {
   };
   constexpr Rule rules[] = {{"session", &Publisher::on_session},
                             {"reset", &Publisher::on_reset},
+                            {"stream.renamed", &Publisher::on_renamed},
                             {"stream.removed", &Publisher::on_removed}};
   for (const Rule& each : rules)
     if (each.type == frame->type) return (this->*each.call)(*frame);
@@ -355,6 +373,39 @@ void Publisher::on_reset(const Frame& frame) {
   progress->second.last = begin_cursor;
   // The response to `after` has newer events only: subscribe from the first line.
   if (!frame.id.empty()) resubscribe();
+}
+
+void Publisher::on_renamed(const Frame& frame) { rename(frame.from, frame.to, frame.session); }
+
+/// What was published goes on in the subject of the new name.
+void Publisher::rename(const std::string& from, const std::string& to, const std::string& session_name) {
+  const auto known = streams_.find(from);
+  if (known == streams_.end()) return;
+  if (const auto other = streams_.find(to); other != streams_.end() && other->second.last == begin_cursor) {
+    streams_.erase(other);               // it was removed, or nothing of it is published
+  } else if (other != streams_.end()) {  // its events came before this frame
+    if (!known->second.subject.empty()) publish_removed(from, known->second);
+    streams_.erase(known);
+    return;
+  }
+  auto moved = streams_.extract(known);
+  moved.key() = to;
+  StreamProgress& progress = streams_.insert(std::move(moved)).position->second;
+  const bool is_published = !progress.subject.empty() && progress.last != begin_cursor;
+  const std::string& session = session_name.empty() ? progress.session : session_name;
+  std::string follows = std::move(progress.subject);
+  progress.subject = is_published ? event_subject(options_.host, session, to) : std::string();
+  progress.history = random_hex(history_bytes);
+  if (!is_published) return;
+  Message message;
+  message.subject = progress.subject;
+  message.follows = std::move(follows);
+  message.id = message_id(options_.host, to, to_string(progress.last), progress.history);
+  message.source = event_source(options_.host, to);
+  message.type = std::string(ce_prefix) + "stream.renamed";
+  message.payload = renamed_payload(options_.host, session, from, to);
+  outbox_.add(std::move(message));
+  flush_soon();
 }
 
 void Publisher::on_removed(const Frame& frame) {

@@ -78,6 +78,9 @@ class Publisher final : private serve::InProcessListener {
   void on_event(const Frame& frame, std::string_view payload);
   void on_session(const Frame& frame);
   void on_reset(const Frame& frame);
+  void on_renamed(const Frame& frame);
+  void rename(const std::string& from, const std::string& to, const std::string& session_name);
+  void find_renamed();
   void on_removed(const Frame& frame);
   void publish_removed(const std::string& stream, const StreamProgress& progress);
   void on_record(const Frame& frame, std::string_view payload);

@@ -17,11 +17,24 @@ bool Outbox::has_subject(const std::string& subject) const {
 
 void Outbox::mark_ready(const std::string& subject, SubjectQueue& queue) {
   if (queue.is_in_flight || queue.is_ready || queue.pending.empty()) return;
+  if (must_wait(queue.pending.front())) {
+    following_.insert(subject);
+    return;
+  }
   queue.is_ready = true;
   ready_subjects_.push_back(subject);
 }
 
+bool Outbox::must_wait(const Message& message) const {
+  const auto found = message.follows.empty() ? queues_.end() : queues_.find(message.follows);
+  if (found == queues_.end()) return false;
+  const SubjectQueue& queue = found->second;
+  return (queue.is_in_flight && queue.order < message.order) ||
+         (!queue.pending.empty() && queue.pending.front().order < message.order);
+}
+
 void Outbox::add(Message message) {
+  message.order = ++next_order_;
   const std::string subject = message.subject;
   SubjectQueue& queue = queues_[subject];
   ++pending_;
@@ -48,6 +61,7 @@ std::vector<Outgoing> Outbox::take_ready() {
     queue.is_in_flight = true;
     Outgoing message{std::move(queue.pending.front()), next_number_++, std::nullopt};
     queue.pending.pop_front();
+    queue.order = message.order;
     --pending_;
     if (queue.is_ordered) message.expected = queue.sequence;
     // The payload is not kept: messages are not sent twice; after a lost connection the published positions
@@ -67,6 +81,7 @@ Outbox::SubjectQueue* Outbox::complete(std::uint64_t number, std::string& subjec
   in_flight_.erase(found);
   SubjectQueue& queue = queues_[subject];
   queue.is_in_flight = false;
+  for (const std::string& waiting : std::exchange(following_, {})) mark_ready(waiting, queues_[waiting]);
   return &queue;
 }
 

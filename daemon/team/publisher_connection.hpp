@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -23,8 +24,10 @@ namespace earshot::team {
 struct Message {
   enum class Target { events, statuses } target = Target::events;
   std::string subject, id, type, time, payload;
-  std::string source;  // CloudEvents' `source`
-  std::string after;   // of an event: the cursor of the previous event of its stream
+  std::string source;       // CloudEvents' `source`
+  std::string after;        // of an event: the cursor of the previous event of its stream
+  std::string follows;      // a subject whose earlier messages must be stored first; empty: none
+  std::uint64_t order = 0;  // of Outbox::add()
 };
 
 /// A message to send.
@@ -38,7 +41,7 @@ struct Outgoing : Message {
 /// An event subject has one message in flight at a time, with the expected last sequence of the subject. This
 /// prevents duplicates and gaps and detects a second publisher, independently of the broker's duplicate
 /// window. Subjects do not block each other. A status subject keeps the latest message only and expects no
-/// sequence.
+/// sequence. A message that follows another subject waits for what that one had when it was added.
 class Outbox {
  public:
   // Above either limit has_room() is false; the publisher reads further events from the files later.
@@ -83,17 +86,21 @@ class Outbox {
   struct SubjectQueue {
     std::uint64_t sequence = 0;
     bool is_in_flight = false;  // a message is sent and not acknowledged
+    std::uint64_t order = 0;    // of that one
     bool is_ready = false;      // in ready_subjects_
     bool is_ordered = true;
     std::deque<Message> pending;
   };
   explicit Outbox(std::uint64_t next_number) : next_number_(next_number) {}
   void mark_ready(const std::string& subject, SubjectQueue& queue);
+  bool must_wait(const Message& message) const;
   SubjectQueue* complete(std::uint64_t number, std::string& subject);
 
   std::uint64_t next_number_ = 1;  // never reused, so that a late acknowledgement matches nothing
   std::unordered_map<std::string, SubjectQueue> queues_;
   std::deque<std::string> ready_subjects_;
+  std::set<std::string> following_;  // subjects whose next message follows another
+  std::uint64_t next_order_ = 0;
   std::unordered_map<std::uint64_t, InFlight> in_flight_;
   std::size_t pending_ = 0, bytes_ = 0;
 };

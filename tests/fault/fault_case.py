@@ -3,6 +3,7 @@
 assert_settled(): every stream that the client holds has exactly the events that `earshot replay` prints, and there is no other stream.
 """
 import collections
+import json
 import os
 import sys
 import threading
@@ -16,13 +17,17 @@ turn_interval_s = 0.05
 
 
 def held_events(client):
-    """stream → the texts of the events that the client holds: `reset` and `stream.removed` discard the earlier ones"""
+    """stream → the texts of the events that the client holds: `reset` and `stream.removed` discard the earlier ones. Those of a renamed
+    stream have its new name."""
     streams = collections.defaultdict(list)
     for frame, text in list(zip(client.frames, client.raw)):
         if frame["type"] == "reset":
             streams[frame["stream"]] = []
         elif frame["type"] == "stream.removed":
             streams.pop(frame["stream"], None)
+        elif frame["type"] == "stream.renamed" and frame["from"] in streams:
+            named = [f'"stream":{json.dumps(frame[which], ensure_ascii=False)}' for which in ("from", "to")]
+            streams.setdefault(frame["to"], [each.replace(*named, 1) for each in streams.pop(frame["from"])])
         elif "cursor" in frame and "stream" in frame:
             streams[frame["stream"]].append(text)
     return {stream: texts for stream, texts in streams.items() if texts}

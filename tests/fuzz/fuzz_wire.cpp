@@ -63,6 +63,7 @@ struct ServerFixture final : tail::StreamObserver {
   }
   void on_changed(const tail::Stream&) override {}
   void on_reset(const tail::Stream&, std::string_view) override {}
+  void on_renamed(const tail::Stream&, std::string_view) override {}
   void on_removed(const tail::Stream&) override {}
   void on_compacting(std::string_view) override {}
   void on_batch_end() override {}

@@ -42,6 +42,31 @@ class OtlpTranscripts(OtlpCase):
         session.turn("three")
         self.assert_turns(receiver, {1: 1, 2: 1, 3: 1})
 
+    def test_125_one_that_is_moved_is_not_exported_twice_also_after_a_restart(self):
+        receiver, session, daemon = self.exported_turns("one", "two")
+        folder = os.path.join(os.path.dirname(session.folder), "-home-ada-tree")
+        os.makedirs(folder)
+        for number, turn in enumerate(("three", "four")):
+            path = os.path.join((folder, session.folder)[number], os.path.basename(session.path))
+            os.rename(session.path, path)
+            session.path = path
+            session.turn(turn)
+            self.assert_turns(receiver, {n + 1: 1 for n in range(number + 3)})
+            if number == 0:
+                self.stop_exported(daemon)
+                daemon = self.exporting(receiver)
+
+    def test_125_one_that_is_moved_while_the_daemon_is_stopped_is_not_exported_twice(self):
+        receiver, session, daemon = self.exported_turns("one", "two")
+        self.stop_exported(daemon)
+        path = os.path.join(os.path.dirname(session.folder), "-home-ada-tree", os.path.basename(session.path))
+        os.makedirs(os.path.dirname(path))
+        os.rename(session.path, path)
+        session.path = path
+        self.exporting(receiver)
+        session.turn("three")
+        self.assert_turns(receiver, {1: 1, 2: 1, 3: 1})
+
     def test_one_that_returns_after_a_restart_is_not_exported_twice(self):
         receiver, session, daemon = self.exported_turns("one", "two")
         away = os.path.join(self.home, "away.jsonl")

@@ -60,6 +60,10 @@ class Order:
             problems += self._snapshot(frame)
         elif type_ in ("reset", "stream.removed"):
             self.streams.pop(frame["stream"], None)
+        elif type_ == "stream.renamed":
+            renamed = self.streams.pop(frame["from"], None)
+            if renamed:
+                self.streams.setdefault(frame["to"], renamed)
         elif type_ == "lagged":
             self.streams.clear()
         elif "cursor" in frame and type_ != "read":

@@ -167,7 +167,7 @@ void Client::frame(const std::string& text) {
     std::string line =
         options_.name + " receives " + type + ' ' + stream + ' ' + text_at(frame, "cursor") + ' ' + id;
     for (const std::string& place : list_at(frame, "cursors")) line += ' ' + place;
-    trace(line + (type == "reset" ? text_at(frame, "reason") : ""));
+    trace(line + (type == "reset" ? text_at(frame, "reason") : "") + text_at(frame, "from") + ' ' + text_at(frame, "to"));
   }
   if ((type == "welcome") == welcomed_) fail("`welcome` must be the first frame and only that", text);
   welcomed_ = true;
@@ -200,6 +200,16 @@ void Client::frame(const std::string& text) {
     }
     ReceivedStream& held = held_[stream] = {};
     held.restarted = !id.empty();
+  } else if (type == "stream.renamed") {
+    const std::string from = text_at(frame, "from"), to = text_at(frame, "to");
+    auto moved = held_.extract(from);
+    if (!moved) return;
+    moved.key() = to;
+    const std::string was = "\"stream\":\"" + from + '"';
+    for (Received& event : moved.mapped().events)
+      if (const std::size_t at = event.text.find(was); at != std::string::npos)
+        event.text.replace(at, was.size(), "\"stream\":\"" + to + '"');
+    held_.insert(std::move(moved));  // unless events of the new name came before
   } else if (type == "stream.removed") {
     held_.erase(stream);
   } else if (type == "lagged") {

@@ -54,6 +54,10 @@ class ObserverTrace final : public tail::StreamObserver {
     log("removed", stream);
     server_.on_removed(stream);
   }
+  void on_renamed(const tail::Stream& stream, std::string_view from) override {
+    log("renamed from " + std::string(from), stream);
+    server_.on_renamed(stream, from);
+  }
   void on_compacting(std::string_view session) override { server_.on_compacting(session); }
   void on_flush() override { server_.on_flush(); }
   void on_batch_end() override { server_.on_batch_end(); }

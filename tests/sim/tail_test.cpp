@@ -37,6 +37,12 @@ struct Observer final : tail::StreamObserver {
   void on_reset(const tail::Stream& stream, std::string_view reason) override {
     streams[stream.name()].resets.emplace_back(reason);
   }
+  void on_renamed(const tail::Stream& stream, std::string_view from) override {
+    if (auto moved = streams.extract(std::string(from))) {
+      moved.key() = stream.name();
+      streams.insert(std::move(moved));
+    }
+  }
   void on_removed(const tail::Stream& stream) override { streams.erase(stream.name()); }
   void on_compacting(std::string_view) override {}
   void on_batch_end() override {}

@@ -52,6 +52,14 @@ function filesOf(tool: string, input: JsonValue | undefined): string[] {
   return files.filter((path): path is string => typeof path === "string");
 }
 
+const turnKey = (event: EarshotEvent) => `${event.stream}\n${event.agent ?? ""}`;
+
+function renameKey<T>(map: Map<string, T>, from: string, to: string) {
+  const value = map.get(from);
+  if (value !== undefined && !map.has(to)) map.set(to, value);
+  map.delete(from);
+}
+
 export class SessionModel {
   /** How often the model has changed: what is derived from it is derived again when this is another number. */
   changes = 0;
@@ -86,6 +94,14 @@ export class SessionModel {
       const found = this.find(target.place) ?? this.entries.findLast((entry) => entry.event.stream === event.stream); // an event without an entry: the one before it
       if (found) target.found = found;
     }
+  }
+
+  /** The events of a stream go on under another name. */
+  renameStream(from: string, to: string) {
+    this.changes++;
+    renameKey(this.stream_times, from, to);
+    renameKey(this.totals, from, to);
+    for (const key of [...this.open_turns.keys()]) if (key.startsWith(from + "\n")) renameKey(this.open_turns, key, to + key.slice(from.length));
   }
 
   /** The entry that shows the event at a place. */
@@ -128,17 +144,17 @@ export class SessionModel {
       case "turn.started": {
         const turn: Turn = { number: event.turn, agent: event.agent, start: at, prompt: event.prompt ?? "", weight: 0, output: 0 };
         this.turns.push(turn);
-        setBounded(this.open_turns, event.stream + (event.agent ?? ""), turn, agents_max);
+        setBounded(this.open_turns, turnKey(event), turn, agents_max);
         return this.add({ kind: "turn", event, turn });
       }
       case "turn.finished": {
-        const turn = this.open_turns.get(event.stream + (event.agent ?? ""));
+        const turn = this.open_turns.get(turnKey(event));
         if (turn) Object.assign(turn, { end: at, outcome: event.outcome, waited_ms: event.waited_ms });
         if (event.outcome !== "completed") this.add({ kind: "notice", event, text: `turn ${event.turn} ${event.outcome}` });
         return;
       }
       case "message.added":
-        if (event.role === "user" && this.open_turns.get(event.stream + (event.agent ?? ""))?.prompt === event.text) return; // shown by the turn's entry
+        if (event.role === "user" && this.open_turns.get(turnKey(event))?.prompt === event.text) return; // shown by the turn's entry
         return this.add({ kind: "message", event });
       case "tool.invoked": {
         const tool: ToolCall = { call: event.call, tool: event.tool, agent: event.agent, start: at, ...(event.input !== undefined && { input: event.input as JsonValue }), ...(event.truncated && { cut: true as const }) };

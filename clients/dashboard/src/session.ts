@@ -43,6 +43,7 @@ export function openSession(session: string, host: string, at = ""): OpenSession
   const handleFrame = (received: Frame) => {
     // The model cannot remove a single stream: rebuild it from the events of all streams.
     if ((received.type === "reset" || received.type === "stream.removed") && store.sessions.size > 0) restart();
+    else if (received.type === "stream.renamed") opened.model.renameStream(received.from, received.to);
     else if (isEvent(received)) opened.model.apply(received);
     if (received.type === "status" || received.type === "session") opened.model.observe(received.type === "status" ? received : received.status);
     schedule();

@@ -45,6 +45,13 @@ describe("the model", () => {
     assert.equal(asked.waits.length, 1);
   });
 
+  test("fault 125: a turn that was begun under the former name of its stream ends under the new one", () => {
+    const model = apply(event(0, "turn.started", { prompt: "x", origin: "human" }), event(0, "turn.started", { prompt: "y", origin: "human", agent: "a1" }));
+    model.renameStream("claude/a", "claude/b");
+    for (const agent of [undefined, "a1"]) model.apply(event(2, "turn.finished", { stream: "claude/b", outcome: "completed", agent }));
+    assert.deepEqual(model.turns.map(({ outcome, end }) => [outcome, end - start_ms]), [["completed", 120_000], ["completed", 120_000]]);
+  });
+
   test("lines that were added and removed count if the call succeeded", () => {
     const model = apply(...call(1, "a", "Edit", { file_path: "/a", old_string: "one\ntwo", new_string: "one\n2\n3" }, 2), ...call(3, "b", "Edit", { file_path: "/a", old_string: "x", new_string: "y" }, 4, "denied"),
       ...call(5, "c", "shell", { command: ["apply_patch", "*** Begin Patch\n*** Add File: b.py\n+x\n+y\n*** End Patch"] }, 6), ...call(7, "d", "Write", { file_path: "/c", content: "cut" }, 8, "ok", { truncated: { "input/content": 9000 } }));

@@ -203,7 +203,16 @@ export type Reset = {
   id?: Id;
 };
 
-/** The stream's transcript was deleted or renamed. */
+/** The stream's transcript has another name: its events go on in the stream `to`, where the cursors of `from` are valid. */
+export type StreamRenamed = {
+  type: "stream.renamed";
+  host?: Host;
+  session?: SessionName;
+  from: Stream;
+  to: Stream;
+};
+
+/** The stream's transcript was deleted. */
 export type StreamRemoved = {
   type: "stream.removed";
   host?: Host;
@@ -307,7 +316,7 @@ export type NextPage = {
 export type Read = { type: "read"; id: Id; stream: Stream; cursor: Cursor };
 
 /** A frame from the daemon. Ignore types that are not listed: a newer daemon may send them. */
-export type Frame = EarshotEvent | Welcome | SessionFrame | Page | Ready | StatusFrame | Lagged | Heartbeat | Unsubscribed | Reset | StreamRemoved | Bookmark | RecordFrame | ErrorFrame;
+export type Frame = EarshotEvent | Welcome | SessionFrame | Page | Ready | StatusFrame | Lagged | Heartbeat | Unsubscribed | Reset | StreamRenamed | StreamRemoved | Bookmark | RecordFrame | ErrorFrame;
 
 /** A message to the daemon. */
 export type ClientMessage = Hello | Subscribe | Unsubscribe | NextPage | Read;

@@ -104,6 +104,13 @@ export class StreamResumer {
           this.restarted.add(frame.stream);
         }
         return;
+      case "stream.renamed":
+        for (const places of [this.cursors, this.replays]) {
+          const cursor = places.get(frame.from);
+          if (cursor !== undefined && !places.has(frame.to)) places.set(frame.to, cursor);
+          places.delete(frame.from);
+        }
+        return;
       case "stream.removed":
         this.replays.delete(frame.stream);
         this.cursors.delete(frame.stream);

@@ -70,6 +70,7 @@ export class SessionStore {
         return this.notify({ kind: "updated", session: state });
       }
       case "reset": return this.resetStream(frame.stream, frame.id !== undefined && frame.reason === "unknown");
+      case "stream.renamed": return this.renameStream(frame.from, frame.to);
       case "stream.removed": return this.resetStream(frame.stream, true);
     }
   }
@@ -137,6 +138,21 @@ export class SessionStore {
     }
     this.snapshot = undefined;
     this.notify({ kind: "snapshot" });
+  }
+
+  /** Its events go on under another name. */
+  private renameStream(from: Stream, to: Stream): void {
+    const state = this.by_stream.get(from);
+    const total = this.totals.get(from);
+    if (total && !this.totals.has(to)) this.totals.set(to, total);
+    this.totals.delete(from);
+    if (this.restarted.delete(from)) this.restarted.add(to);
+    if (!state) return;
+    for (const event of state.events.list()) if (event.stream === from) event.stream = to;
+    this.addStream(state, to);
+    state.streams.delete(from);
+    this.by_stream.delete(from);
+    this.notify({ kind: "updated", session: state });
   }
 
   private resetStream(stream: Stream, removed: boolean): void {

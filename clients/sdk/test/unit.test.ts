@@ -113,6 +113,15 @@ test("session frames do not move the position of a stream that is replayed; a re
   assert.deepEqual(resumer.places(), ["b:"]);
 });
 
+test("fault 125: a renamed stream keeps its position, unless the new name has one", () => {
+  const resumer = new StreamResumer([place("a", 1), place("b", 1), place("c", 1)]);
+  resumer.connected(resumer.request(1 << 20).request);
+  resumer.handle({ type: "stream.renamed", session: "s", from: "a", to: "d" });
+  resumer.handle({ type: "stream.renamed", session: "s", from: "b", to: "c" });
+  resumer.handle({ type: "stream.renamed", session: "s", from: "x", to: "y" });
+  assert.deepEqual(resumer.places(), [place("c", 1), place("d", 1)]);
+});
+
 test("streams without an event in the replay are where their session frame says, once it is complete", () => {
   const resumer = new StreamResumer();
   resumer.connected(resumer.request(1 << 20).request);
@@ -205,6 +214,19 @@ test("events update a session between its frames", () => {
   store.apply({ type: "status", host: "h", session: "s", state: "waiting", reason: "permission", source: "registry" });
   store.apply(event("turn.started", 6, { origin: "human" }));
   assert.equal(frame().status.state, "waiting"); // the registry takes precedence over the transcript
+});
+
+test("fault 125: a renamed stream keeps its events, and goes with its new name", () => {
+  const store = new SessionStore();
+  store.apply(session(["r/d/s:0.0.0000000000000000"]));
+  store.apply(event("turn.started", 1, { origin: "human", prompt: "go" }));
+  store.apply({ type: "stream.renamed", host: "h", session: "s", from: "r/d/s", to: "r/t/s" });
+  store.apply({ ...event("turn.finished", 2, { outcome: "completed" }), stream: "r/t/s" });
+  store.apply({ type: "stream.removed", host: "h", session: "s", stream: "r/d/s" });
+  const { events, frame } = store.sessions.get("h\ns")!;
+  assert.deepEqual([events.list().map((each) => [each.type, each.stream]), frame.turn.outcome], [[["turn.started", "r/t/s"], ["turn.finished", "r/t/s"]], "completed"]);
+  store.apply({ type: "stream.removed", host: "h", session: "s", stream: "r/t/s" });
+  assert.equal(store.sessions.size, 0);
 });
 
 test("events of Codex update sandbox, context and limits", () => {

@@ -32,11 +32,8 @@ struct CatchUps::Fold {
     Tags tags;
   };
 
-  Fold(boost::asio::io_context& io, std::string stream_name, std::unique_ptr<tail::History> bytes)
-      : stream(std::move(stream_name)),
-        history(std::move(bytes)),
-        transcript(history->options()),
-        patience(io) {}
+  Fold(boost::asio::io_context& io, StreamNames names, std::unique_ptr<tail::History> bytes)
+      : stream(std::move(names)), history(std::move(bytes)), transcript(history->options()), patience(io) {}
 
   std::uint64_t upto() const {
     std::uint64_t most = 0;
@@ -60,7 +57,7 @@ struct CatchUps::Fold {
     return session.empty() || (!is_identified && !recorded.empty()) ? recorded : session;
   }
 
-  const std::string stream;
+  StreamNames stream;
   std::string session, directory;  // by the stream's path
   bool is_identified = true;       // tail::Stream::is_identified()
   std::unique_ptr<tail::History> history;
@@ -108,7 +105,7 @@ class CatchUps::Collect final : public EventSink {
       if (!wanted[static_cast<std::size_t>(audience)]) continue;
       const std::string& session = fold_.session_name();
       payload_.clear();
-      append_event(payload_, event, {owner_.context_.host_of(session), fold_.stream, session},
+      append_event(payload_, event, {owner_.context_.host_of(session), fold_.stream.known, session},
                    owner_.context_.encoding(audience));
       const Tags tags{.type = type_of(event.body), .cursor = event.cursor, .time_ms = fold_.time_ms};
       if (!hold) {
@@ -153,7 +150,7 @@ CatchUps::~CatchUps() = default;
 
 // --- Requests ---
 
-void CatchUps::want(Subscriber& reader, const std::string& stream, const EventRange& missing) {
+void CatchUps::want(Subscriber& reader, const StreamNames& stream, const EventRange& missing) {
   const Waiter waiter{&reader, missing};
   Reader& wanting = readers_[&reader];
   // Join a fold that has not reached the cursor yet.
@@ -171,10 +168,10 @@ void CatchUps::want(Subscriber& reader, const std::string& stream, const EventRa
   start_soon();
 }
 
-void CatchUps::consumed(Subscriber& reader, const std::string& stream,
+void CatchUps::consumed(Subscriber& reader, const StreamNames& stream,
                         const std::optional<EventRange>& rest) {
   for (const auto& fold : folds_) {
-    if (fold->stream != stream) continue;
+    if (fold->stream.known != stream.known) continue;
     const auto waiter = std::find_if(fold->waiters.begin(), fold->waiters.end(), [&](const Waiter& each) {
       return each.reader == &reader && each.reading;
     });
@@ -186,6 +183,25 @@ void CatchUps::consumed(Subscriber& reader, const std::string& stream,
   release(reader);
   if (rest) return want(reader, stream, *rest);
   start_soon();
+}
+
+void CatchUps::stream_renamed(std::string_view from, const std::string& to) {
+  const auto rename = [&](StreamNames& stream) {
+    if (stream.present == from) stream.present = to;
+  };
+  for (auto& [reader, wanting] : readers_)
+    for (StreamNames& stream : wanting.streams) rename(stream);
+  for (const auto& fold : folds_) rename(fold->stream);
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    const auto next = std::next(at);
+    if (at->first.present == from) {
+      auto renamed = waiting_.extract(at);
+      rename(renamed.key());
+      auto& waiting = waiting_[renamed.key()];
+      waiting.insert(waiting.end(), renamed.mapped().begin(), renamed.mapped().end());
+    }
+    at = next;
+  }
 }
 
 void CatchUps::forget(Subscriber& reader) {
@@ -228,7 +244,7 @@ void CatchUps::start() {
       ++busy;
       continue;
     }
-    const std::string stream = std::move(reader.streams.front());
+    const StreamNames stream = std::move(reader.streams.front());
     reader.streams.pop_front();
     if (!reader.streams.empty()) turns_.push_back(next);
     const auto at = waiting_.find(stream);
@@ -247,10 +263,10 @@ void CatchUps::start() {
   }
 }
 
-void CatchUps::begin(const std::string& stream, std::vector<Waiter> waiters) {
-  const tail::Stream* found = context_.archive ? context_.archive->find(stream) : nullptr;
+void CatchUps::begin(const StreamNames& stream, std::vector<Waiter> waiters) {
+  const tail::Stream* found = context_.archive ? context_.archive->find(stream.present) : nullptr;
   if (!found) {
-    for (const Waiter& waiter : waiters) waiter.reader->on_caught(stream, ReplayResult::failed, {});
+    for (const Waiter& waiter : waiters) waiter.reader->on_caught(stream.known, ReplayResult::failed, {});
     return;
   }
   if (folds_.size() >= context_.limits.catch_up_parked) abandon_oldest();
@@ -312,7 +328,7 @@ void CatchUps::on_piece(const std::shared_ptr<Fold>& fold, tail::History::Piece 
     end(fold);
     for (const Waiter& waiter : waiters) {
       release(*waiter.reader);
-      waiter.reader->on_caught(fold->stream, ReplayResult::failed, {});
+      waiter.reader->on_caught(fold->stream.known, ReplayResult::failed, {});
     }
     return;
   }
@@ -416,7 +432,7 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
           waiter.differs || !waiter.verified || !waiter.over ? ReplayResult::differs : ReplayResult::up;
       if (how == ReplayResult::differs) ++resets;
       const bool told = fold->cold && how == ReplayResult::up;
-      const tail::Stream* cold = told ? context_.archive->find(fold->stream) : nullptr;
+      const tail::Stream* cold = told ? context_.archive->find(fold->stream.present) : nullptr;
       if (cold) context_.archive->mark_published(*cold, waiter.over ? waiter.end : fold->transcript.end());
       ended.push_back({waiter.reader, how, waiter.over ? waiter.end : fold->transcript.end(), gets_chunk});
     } else {
@@ -425,10 +441,10 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
   }
   fold->waiters = std::move(left);
   fold->published = Clock::now();
-  for (Subscriber* reader : served) reader->on_chunk(fold->stream, chunk);
+  for (Subscriber* reader : served) reader->on_chunk(fold->stream.known, chunk);
   for (const Ended& each : ended) {
     if (!each.has_chunk) release(*each.reader);
-    each.reader->on_caught(fold->stream, each.how, each.end);
+    each.reader->on_caught(fold->stream.known, each.how, each.end);
   }
   fold->waiters.empty() ? end(fold) : advance(fold);
   start_soon();

@@ -57,6 +57,12 @@ struct Chunk {
   std::size_t counted = 0;  // bytes included in CatchUps::bytes()
 };
 
+/// The name that its readers know a stream by, and the one that it has now.
+struct StreamNames {
+  std::string known, present;
+  auto operator<=>(const StreamNames&) const = default;
+};
+
 enum class ReplayResult {
   up,       // everything requested was delivered
   differs,  // the prefix hash does not match the file: another history
@@ -72,10 +78,11 @@ class CatchUps {
   CatchUps(const CatchUps&) = delete;
   CatchUps& operator=(const CatchUps&) = delete;
 
-  /// Once per reader and stream. Never answers during the call.
-  void want(Subscriber& reader, const std::string& stream, const EventRange& missing);
+  /// Once per reader and stream, which has its known name in the answers. Never answers during the call.
+  void want(Subscriber& reader, const StreamNames& stream, const EventRange& missing);
   /// Once per chunk: it was sent, or found revoked. `rest` is still missing; empty after the last chunk.
-  void consumed(Subscriber& reader, const std::string& stream, const std::optional<EventRange>& rest);
+  void consumed(Subscriber& reader, const StreamNames& stream, const std::optional<EventRange>& rest);
+  void stream_renamed(std::string_view from, const std::string& to);
   /// Cancels all requests of this reader; no call follows.
   void forget(Subscriber& reader);
 
@@ -100,7 +107,7 @@ class CatchUps {
   using Folds = std::list<std::shared_ptr<Fold>>;
 
   void start();
-  void begin(const std::string& stream, std::vector<Waiter> waiters);
+  void begin(const StreamNames& stream, std::vector<Waiter> waiters);
   void read(const std::shared_ptr<Fold>& fold);
   void on_piece(const std::shared_ptr<Fold>& fold, tail::History::Piece piece);
   void fold_slice(const std::shared_ptr<Fold>& fold);
@@ -119,9 +126,9 @@ class CatchUps {
   Workspace workspace_;
   struct Reader {
     std::size_t busy = 0;             // requests in folds, and unread chunks
-    std::deque<std::string> streams;  // wanted, in order; those served with another reader are skipped
+    std::deque<StreamNames> streams;  // wanted, in order; those served with another reader are skipped
   };
-  std::map<std::string, std::vector<Waiter>, std::less<>> waiting_;  // without a fold, by stream
+  std::map<StreamNames, std::vector<Waiter>> waiting_;  // without a fold
   std::map<Subscriber*, Reader> readers_;
   std::deque<Subscriber*> turns_;  // readers that want streams: they take turns
   Folds folds_;

@@ -432,6 +432,12 @@ std::string reset_frame(std::string_view id, std::string_view host, std::string_
                      {"reason", reason}});
 }
 
+std::string renamed_frame(std::string_view host, std::string_view session, std::string_view from,
+                          std::string_view to) {
+  return text_frame(
+      {{"type", "stream.renamed"}, {"host", host}, {"session", session}, {"from", from}, {"to", to}});
+}
+
 std::string removed_frame(std::string_view host, std::string_view stream) {
   return text_frame({{"type", "stream.removed"}, {"host", host}, {"stream", stream}});
 }

@@ -44,6 +44,10 @@ std::vector<std::string> bookmark_frames(std::string_view id, const std::vector<
 std::string reset_frame(std::string_view id, std::string_view host, std::string_view session,
                         std::string_view stream, std::string_view reason);
 
+/// {"type":"stream.renamed",…}
+std::string renamed_frame(std::string_view host, std::string_view session, std::string_view from,
+                          std::string_view to);
+
 /// {"type":"stream.removed",…}
 std::string removed_frame(std::string_view host, std::string_view stream);
 

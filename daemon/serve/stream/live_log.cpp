@@ -203,9 +203,11 @@ void AudienceLog::remove_start(Position since) {
 void AudienceLog::index_evicted(Position next) {
   for (Position at = log.first(); at < next; ++at) {
     const Tags& tags = log.tags(at);
+    if (is_about_names(tags.type)) {
+      evicted_names.emplace_back(at, std::make_shared<const std::string>(log.frame(at)));
+      if (evicted_names.size() > evicted_names_max) evicted_names.pop_front();
+    }
     if (tags.type == type_removed) {
-      removed.emplace_back(at, std::make_shared<const std::string>(log.frame(at)));
-      if (removed.size() > removed_max) removed.pop_front();
       const auto found = first_events_.find(tags.stream);
       if (found == first_events_.end()) continue;
       first_event_count_ -= found->second.size();
@@ -248,6 +250,25 @@ Position LogSet::first() const {
   Position first = head();
   for (const AudienceLog& each : logs_) first = std::min(first, each.log.first());
   return first;
+}
+
+void LogSet::add_renamed(std::uint32_t stream, std::string_view from) {
+  while (!renamed_.empty() && (renamed_.front().at < first() || renamed_.size() == renamed_max)) {
+    const auto oldest = former_names_.find(renamed_.front().stream);
+    oldest->second.pop_front();
+    if (oldest->second.empty()) former_names_.erase(oldest);
+    renamed_.pop_front();
+  }
+  renamed_.push_back({head_, stream});
+  former_names_[stream].push_back({head_, std::string(from)});
+}
+
+const std::string* LogSet::former_name(std::uint32_t stream, Position at) const {
+  const auto names = former_names_.find(stream);
+  if (names == former_names_.end()) return nullptr;
+  const auto next = std::find_if(names->second.begin(), names->second.end(),
+                                 [&](const FormerName& each) { return each.until >= at; });
+  return next == names->second.end() ? nullptr : &next->name;
 }
 
 std::size_t LogSet::readers() const {

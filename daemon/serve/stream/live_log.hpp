@@ -161,7 +161,7 @@ class EvictionListener {
 
 /// The live log of one audience, and who reads it.
 struct AudienceLog {
-  static constexpr std::size_t removed_max = 4096;         // older `stream.removed` frames are not repeated
+  static constexpr std::size_t evicted_names_max = 4096;   // older ones are not repeated
   static constexpr std::size_t first_events_max = 65'536;  // beyond it the index is dropped, and a resumed
                                                            // stream may repeat events
 
@@ -188,8 +188,8 @@ struct AudienceLog {
   LiveLog log;                      // REQUIRES, to read: is_settled()
   std::size_t readers = 0;          // connections with an event subscription; 0: nothing is encoded
   std::size_t patient_readers = 0;  // of these: they read later than in the batch that appended
-  std::vector<EvictionListener*> catch_up_subscribers;  // receive evicted events from the files
-  std::deque<std::pair<Position, Frame>> removed;       // evicted `stream.removed` frames
+  std::vector<EvictionListener*> catch_up_subscribers;   // receive evicted events from the files
+  std::deque<std::pair<Position, Frame>> evicted_names;  // `stream.removed` and `stream.renamed` frames
 
  private:
   static constexpr std::size_t late_bytes_max = 64 << 10;  // above it they are appended
@@ -233,6 +233,11 @@ class LogSet {
   bool has_readers(Audience audience) const { return logs_[static_cast<std::size_t>(audience)].readers > 0; }
   std::size_t bytes() const;
 
+  /// The next frame says that a stream has another name than `from`.
+  void add_renamed(std::uint32_t stream, std::string_view from);
+  /// The name that frames before `at` use; null: the present one.
+  const std::string* former_name(std::uint32_t stream, Position at) const;
+
   /// Appends one frame: `encode(Audience, std::string&)` is called once for each audience with readers.
   template <class Encode>
   void append(const Tags& tags, Encode&& encode) {
@@ -251,8 +256,21 @@ class LogSet {
   }
 
  private:
+  static constexpr std::size_t renamed_max = 4096;  // beyond it the streams are reset for clients that lag
+
+  struct Renamed {
+    Position at;
+    std::uint32_t stream;
+  };
+  struct FormerName {
+    Position until;
+    std::string name;
+  };
+
   std::array<AudienceLog, audience_count> logs_;
   Position head_ = 0;
+  std::deque<Renamed> renamed_;                                             // the oldest first
+  std::unordered_map<std::uint32_t, std::deque<FormerName>> former_names_;  // the same, by stream
   std::string scratch_;
 };
 

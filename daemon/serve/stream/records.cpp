@@ -49,7 +49,8 @@ bool Records::drop_idle() {
 void Records::start(const RequestPtr& request) {
   request->state = Request::State::reading;
   ++reading_;
-  const tail::Stream* stream = context_.archive ? context_.archive->find(request->asked.stream) : nullptr;
+  const tail::Stream* stream =
+      context_.archive ? context_.archive->find_present(request->asked.stream) : nullptr;
   if (!stream) return refuse(request, "not_found", "there is no stream with this name", false);
   context_.archive->record(
       *stream, request->asked.cursor,

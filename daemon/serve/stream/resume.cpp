@@ -46,6 +46,28 @@ std::unique_ptr<Resume> Subscriber::make_resume(Subscription& subscription, cons
   return resume;
 }
 
+/// Answers which streams of `after` were renamed, before the session frames name them, and renames the
+/// entries. One that is named itself, too, is resumed from there, as the client does.
+void Subscriber::use_present_names(const Subscription& subscription, std::vector<std::string>& after) {
+  if (!context_.archive) return;
+  const auto name_of = [](const std::string& entry) { return entry.substr(0, entry.rfind(':')); };
+  std::set<std::string> named;
+  for (const std::string& entry : after) named.insert(name_of(entry));
+  std::erase_if(after, [&](std::string& entry) {
+    const auto parsed = message::parse_stream_cursor(entry);
+    if (!parsed) return false;
+    const tail::Stream* stream = context_.archive->find_present(parsed->stream);
+    if (!stream || stream->name() == parsed->stream || !may_see(stream)) return false;
+    const std::string& session = stream->session();
+    push(Kind::answer,
+         make_frame(renamed_frame(context_.host_of(session), session, parsed->stream, stream->name())),
+         subscription.bit);
+    if (!named.insert(stream->name()).second) return true;
+    entry.replace(0, name_of(entry).size(), stream->name());
+    return false;
+  });
+}
+
 void Subscriber::add_after(const Subscription& subscription, const std::string& entry, Resume& resume) {
   const auto parsed = message::parse_stream_cursor(entry);
   if (!parsed) {
@@ -180,16 +202,19 @@ void Subscriber::on_evict(Position next) {
   for (Position at = std::max(position_, log().first()); at < next; ++at) {
     const Tags& tags = log().tags(at);
     const Mask who = types_[tags.type] & catches_up & active_at(at);
-    if (tags.stream == 0 || who == 0 || (mask_of(tags) & who) == 0) continue;
-    if (is_muted(tags.stream, at)) continue;
     const tail::Stream* stream = context_.sessions.find_stream(tags.stream);
-    if (!stream) continue;  // deleted
-    missed_->stream_ids[stream->name()] = tags.stream;
+    if (tags.stream == 0 || !stream) continue;  // deleted
+    // Its name once the evicted frames that rename streams were sent.
+    const std::string* const former = context_.logs.former_name(tags.stream, next);
+    const std::string& name = former ? *former : stream->name();
+    if (const std::string* from = context_.logs.former_name(tags.stream, at)) rename_missed(*from, name);
+    if (who == 0 || (mask_of(tags) & who) == 0 || is_muted(tags.stream, at)) continue;
+    missed_->stream_ids[name] = tags.stream;
     if (tags.type == type_reset) {
-      missed_->missing[stream->name()] = {begin_cursor, false, 0, 0};
-      missed_->new_histories.insert(stream->name());
+      missed_->missing[name] = {begin_cursor, false, 0, 0};
+      missed_->new_histories.insert(name);
     } else if (tags.type < event_types) {
-      const auto [missing, fresh] = missed_->missing.try_emplace(stream->name());
+      const auto [missing, fresh] = missed_->missing.try_emplace(name);
       if (fresh) missing->second = {tags.cursor, true, 0, 0};
       missing->second.upto_offset = tags.cursor.offset;
       missing->second.upto_index = tags.cursor.index;
@@ -200,6 +225,16 @@ void Subscriber::on_evict(Position next) {
   // Too many streams: these subscriptions receive `lagged` like the others.
   missed_ = std::make_unique<Resume>();
   for (Subscription& subscription : subscriptions_) subscription.catch_up = false;
+}
+
+void Subscriber::rename_missed(const std::string& from, const std::string& to) {
+  const auto missing = missed_->missing.find(from);
+  if (from == to || missing == missed_->missing.end()) return;
+  missed_->missing[to] = missing->second;
+  missed_->missing.erase(missing);
+  if (auto present = missed_->present.extract(from); present && present.mapped() != to)
+    missed_->present[to] = std::move(present.mapped());
+  if (missed_->new_histories.erase(from) > 0) missed_->new_histories.insert(to);
 }
 
 bool Subscriber::is_due_after_lag(const Session& session) const {
@@ -259,16 +294,16 @@ void Subscriber::on_lagged() {
   }
   queue_ = std::move(first);
   // Before the events from files: a removed stream may exist again, and that is the one being read.
-  const auto push_removed = [this](Frame frame) {
+  const auto push_name = [this](Frame frame) {
     if (allowed_) return;  // its session can no longer be checked
     queue_.push_back(queued(position_, Kind::answer, std::move(frame), 0));
   };
-  for (const auto& [at, frame] : audience_log().removed)
-    if (at >= missed_from) push_removed(frame);
+  for (const auto& [at, frame] : audience_log().evicted_names)
+    if (at >= missed_from) push_name(frame);
   // A subscriber that continues at the head skips what the log still has.
   for (Position at = log().first(); at < position_; ++at)
-    if (at >= missed_from && log().tags(at).type == type_removed)
-      push_removed(std::make_shared<const std::string>(log().frame(at)));
+    if (at >= missed_from && is_about_names(log().tags(at).type))
+      push_name(std::make_shared<const std::string>(log().frame(at)));
   if (catch_up && missed_ && !missed_->missing.empty()) push_resume(position_, std::move(missed_));
   missed_.reset();
 
@@ -310,13 +345,15 @@ void Subscriber::insert_before_resume(std::string_view payload, Mask owners) {
 void Subscriber::begin(Resume& resume) {
   resume.begun = true;
   for (const std::string& stream : resume.new_histories) {
-    const tail::Stream* found = context_.archive ? context_.archive->find(stream) : nullptr;
+    const tail::Stream* found =
+        context_.archive ? context_.archive->find(resume.names_of(stream).present) : nullptr;
     if (!may_see(found)) continue;  // it belongs to another session by now
     const std::string session = found ? found->session() : std::string();
     insert_before_resume(reset_frame({}, context_.host_of(session), session, stream, "rewritten"));
   }
   if (!context_.catch_ups) return resume.missing.clear();
-  for (const auto& [stream, missing] : resume.missing) context_.catch_ups->want(*this, stream, missing);
+  for (const auto& [stream, missing] : resume.missing)
+    context_.catch_ups->want(*this, resume.names_of(stream), missing);
 }
 
 void Subscriber::finish(std::unique_ptr<Resume> resume) {
@@ -324,7 +361,7 @@ void Subscriber::finish(std::unique_ptr<Resume> resume) {
   const Mask subscribers = resume->subscribers, owners = resume->id.empty() ? 0 : subscribers;
   if (allowed_) {  // a stream may have changed its session meanwhile
     std::erase_if(resume->cursors, [&](const std::string& cursor) {
-      return !may_see(context_.archive->find(cursor.substr(0, cursor.rfind(':'))));
+      return !may_see(context_.archive->find(resume->names_of(cursor.substr(0, cursor.rfind(':'))).present));
     });
   }
   std::vector<std::string> frames;
@@ -360,10 +397,10 @@ void Subscriber::on_caught(const std::string& stream, ReplayResult how, const Cu
   to->missing.erase(stream);
   resumed_.erase(stream);
   std::erase_if(to->reading, [&](const Resume::Reading& reading) {
-    if (reading.stream == stream) context_.catch_ups->consumed(*this, stream, {});
+    if (reading.stream == stream) context_.catch_ups->consumed(*this, to->names_of(stream), {});
     return reading.stream == stream;
   });
-  if (!context_.archive->find(stream)) return on_missing_stream(stream, *to);
+  if (!context_.archive->find(to->names_of(stream).present)) return on_missing_stream(stream, *to);
   on_other_history(stream, how == ReplayResult::differs ? "rewritten" : "unreadable", *to);
 }
 
@@ -393,11 +430,12 @@ void Subscriber::on_other_history(const std::string& stream, std::string_view re
   // The frame of a cold session requires its transcript. This entry, which cannot be the name of a stream,
   // keeps the resume open until it was read.
   to.missing[stream + '\n'] = {};
-  context_.archive->fold(stream, [this, stream, alive = std::weak_ptr<char>(alive_)](const tail::Stream*) {
-    if (alive.expired()) return;
-    if (Resume* waiting = resume()) waiting->missing.erase(stream + '\n');
-    wake();
-  });
+  context_.archive->fold(to.names_of(stream).present,
+                         [this, stream, alive = std::weak_ptr<char>(alive_)](const tail::Stream*) {
+                           if (alive.expired()) return;
+                           if (Resume* waiting = resume()) waiting->missing.erase(stream + '\n');
+                           wake();
+                         });
 }
 
 /// Queued at the head: by then the events of all other streams were sent, and the session frames describe
@@ -412,18 +450,21 @@ bool Subscriber::push_resets(Resume& resume) {
   std::vector<Session*> sessions;
   while (resume.resets_pushed < end) {
     const Resume::OtherHistory& other = resume.others[resume.resets_pushed++];
-    const tail::Stream* existing = context_.archive->find(other.stream);
+    const std::string present = resume.names_of(other.stream).present;
+    const tail::Stream* existing = context_.archive->find(present);
     const tail::Stream* stream = may_see(existing) ? existing : nullptr;
     const std::string session_name = stream ? stream->session() : std::string();
+    // The frames that renamed it were sent before.
+    const std::string& name = stream ? stream->name() : present;
     push(Kind::reset,
-         make_frame(reset_frame(id, context_.host_of(session_name), session_name, other.stream,
+         make_frame(reset_frame(id, context_.host_of(session_name), session_name, name,
                                 stream ? std::string_view(other.reason) : "unknown")),
          resume.subscribers);
     Session* session = session_name.empty() ? nullptr : context_.sessions.find(session_name);
     if (session && std::find(sessions.begin(), sessions.end(), session) == sessions.end())
       sessions.push_back(session);
     if (stream && !context_.sessions.contains(*stream) && unreadable_.size() < resumed_streams_max)
-      unreadable_[other.stream] |= resume.subscribers;
+      unreadable_[name] |= resume.subscribers;
     const auto known = resume.stream_ids.find(other.stream);
     if (known != resume.stream_ids.end()) mutes_.push_back({known->second, log().head()});
     if (stream && context_.sessions.contains(*stream))
@@ -436,6 +477,22 @@ bool Subscriber::push_resets(Resume& resume) {
   for (const std::string& payload : bookmark_frames(resume.id, {}, true))
     push(Kind::answer, make_frame(payload), resume.subscribers);
   return true;
+}
+
+/// What is queued keeps the name that the client knows then.
+void Subscriber::stream_renamed(std::string_view from, const std::string& to) {
+  const auto rename = [&](auto& by_name) {
+    const auto known = by_name.find(from);
+    if (known == by_name.end()) return;
+    auto moved = by_name.extract(known);
+    moved.key() = to;
+    by_name.insert(std::move(moved));
+  };
+  rename(resumed_);
+  rename(unreadable_);
+  for (Queued& queued : queue_)
+    if (queued.resume) queued.resume->rename(from, to);
+  if (missed_) missed_->rename(from, to);
 }
 
 /// A stream that could not be read for a resume was folded: the client learns its position by another reset
@@ -478,7 +535,8 @@ bool Subscriber::add_chunk(Batch& batch, Resume& resume) {
     }
     LiveLog& events = chunk.log(audience_);
     const SessionKeys keys{context_.host_of(chunk.session), chunk.session, chunk.project, chunk.program};
-    const bool allowed = !allowed_ || may_see(context_.archive->find(reading.stream));
+    const bool allowed =
+        !allowed_ || may_see(context_.archive->find(resume.names_of(reading.stream).present));
     const Mask receivers = mask_where([&](const Subscription& each) {
       return allowed && (each.bit & resume.subscribers) != 0 && each.filter.matches_session(keys);
     });
@@ -511,17 +569,18 @@ void Subscriber::chunk_read(Resume& resume, Resume::Reading& reading) {
   const Resume::Reading read = std::move(reading);
   resume.reading.pop_front();
   const auto missing = resume.missing.find(read.stream);
-  if (missing == resume.missing.end()) return context_.catch_ups->consumed(*this, read.stream, {});
+  if (missing == resume.missing.end())
+    return context_.catch_ups->consumed(*this, resume.names_of(read.stream), {});
   if (!read.chunk->revoked) {
     if (read.last) {
       resume.missing.erase(missing);
       resume.cursors.push_back(read.stream + ":" + to_string(read.end));
-      return context_.catch_ups->consumed(*this, read.stream, {});
+      return context_.catch_ups->consumed(*this, resume.names_of(read.stream), {});
     }
     missing->second.from = read.chunk->end;
     missing->second.inclusive = false;
   }
-  context_.catch_ups->consumed(*this, read.stream, missing->second);
+  context_.catch_ups->consumed(*this, resume.names_of(read.stream), missing->second);
 }
 
 }  // namespace earshot::serve

@@ -223,7 +223,8 @@ void Subscriber::finish_start() {
 
   const auto sessions = sessions_of(
       *starting.found, [&](const Session& session) { return is_in_snapshot(subscription, session); });
-  const message::Subscribe& asked = starting.asked;
+  message::Subscribe& asked = starting.asked;
+  if (asked.after) use_present_names(subscription, *asked.after);
   if (asked.snapshot)
     for (Session* session : sessions)
       push(Kind::snapshot, context_.sessions.frame(*session, audience_), subscription.bit);
@@ -265,7 +266,7 @@ void Subscriber::unsubscribe(std::string_view id) {
 }
 
 void Subscriber::read(const message::Read& asked) {
-  if (!may_see(context_.archive ? context_.archive->find(asked.stream) : nullptr))
+  if (!may_see(context_.archive ? context_.archive->find_present(asked.stream) : nullptr))
     return push_answer(error_frame(asked.id, "not_found", "there is no stream with this name"));
   if (context_.records) return context_.records->read(*this, asked);
   push_answer(error_frame(asked.id, "not_found", "records are not available here"));
@@ -423,7 +424,7 @@ void Subscriber::add_log(Batch& batch, Position until) {
   const auto wanted = [&](const Tags& tags) {
     const Mask typed = types_[tags.type] & active;
     if (typed == 0 || (mask_of(tags) & typed) == 0) return false;
-    return mutes_.empty() || tags.type == type_removed || !is_muted(tags.stream, at);
+    return mutes_.empty() || is_about_names(tags.type) || !is_muted(tags.stream, at);
   };
   while (batch.scanned < until && !batch.full) {
     const std::size_t room = context_.limits.write_bytes_max - batch.bytes_;

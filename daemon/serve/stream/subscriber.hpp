@@ -84,6 +84,7 @@ struct Resume {
   ByStream<std::vector<Delivered>> delivered;        // not to be repeated
   ByStream<std::uint32_t> stream_ids;                // of streams that are not cold
   std::set<std::string, std::less<>> new_histories;  // streams that a `reset` precedes
+  ByStream<std::string> present;  // names of streams that were renamed; the client knows those above
   std::deque<Reading> reading;
   std::vector<OtherHistory> others;  // reported after everything else
   std::size_t resets_pushed = 0;     // of `others`
@@ -91,6 +92,21 @@ struct Resume {
   std::vector<std::string> cursors;  // `<stream>:<cursor>` that the client has reached
 
   bool done() const { return begun && missing.empty() && reading.empty(); }
+  void rename(std::string_view from, const std::string& to) {
+    bool was_renamed = false;
+    for (auto& [known, name] : present)
+      if (name == from) name = to, was_renamed = true;
+    if (!was_renamed && !present.contains(from) && is_about(from)) present.emplace(from, to);
+  }
+  bool is_about(std::string_view stream) const {
+    return missing.contains(stream) || requested.contains(stream) ||
+           std::any_of(others.begin(), others.end(),
+                       [&](const OtherHistory& each) { return each.stream == stream; });
+  }
+  StreamNames names_of(const std::string& stream) const {
+    const auto renamed = present.find(stream);
+    return {stream, renamed == present.end() ? stream : renamed->second};
+  }
 };
 
 class Subscriber final : private EvictionListener {
@@ -135,6 +151,7 @@ class Subscriber final : private EvictionListener {
   void session_shown(const Session& session);
   /// A stream without history appeared: its events arrive from the first one on.
   void stream_appeared(std::uint32_t stream);
+  void stream_renamed(std::string_view from, const std::string& to);
   /// A stream was folded up to its published bytes: it may be one that a resume found unreadable.
   void stream_readable(const tail::Stream& stream);
   /// Sends bookmarks of streams to filtered subscriptions from time to time.
@@ -301,6 +318,7 @@ class Subscriber final : private EvictionListener {
   // resume.cpp: events from files
   std::unique_ptr<Resume> make_resume(Subscription& subscription, const message::Subscribe& asked,
                                       const std::vector<Session*>& sessions);
+  void use_present_names(const Subscription& subscription, std::vector<std::string>& after);
   void add_after(const Subscription& subscription, const std::string& entry, Resume& resume);
   bool add_stream(const Subscription& subscription, const tail::Stream& stream, const EventRange& range,
                   Resume& resume);
@@ -318,6 +336,7 @@ class Subscriber final : private EvictionListener {
   bool add_chunk(Batch& batch, Resume& resume);
   void chunk_read(Resume& resume, Resume::Reading& reading);
   bool find_changed();
+  void rename_missed(const std::string& from, const std::string& to);
   bool is_due_after_lag(const Session& session) const;
   void on_lagged();
   Resume* resume();

@@ -23,7 +23,11 @@ constexpr std::size_t event_types = std::variant_size_v<EventBody>;
 constexpr std::uint16_t type_always = event_types;       // status, session
 constexpr std::uint16_t type_reset = event_types + 1;    // the stream has a new history from here on
 constexpr std::uint16_t type_removed = event_types + 2;  // the stream was deleted
-constexpr std::size_t frame_types = event_types + 3;
+constexpr std::uint16_t type_renamed = event_types + 3;  // later frames of the stream have another name
+constexpr std::size_t frame_types = event_types + 4;
+
+/// Which streams exist: also sent to clients that fell behind.
+inline bool is_about_names(std::uint16_t type) { return type == type_removed || type == type_renamed; }
 
 inline std::uint16_t type_of(const EventBody& body) { return static_cast<std::uint16_t>(body.index()); }
 

@@ -75,6 +75,18 @@ TEST_CASE("a session is removed with its main transcript, all sessions with a ne
   CHECK(shown.bar.line(noon).empty());
 }
 
+TEST_CASE("fault 125: a session whose transcript was moved is removed with it") {
+  Bar shown;
+  shown.frame(
+      R"({"type":"session","host":"dev7","session":"a","cursors":["claude/-p/a:9.1.x"],"status":{"state":"working"}})");
+  shown.frame(
+      R"({"type":"stream.renamed","host":"dev7","session":"a","from":"claude/-p/a","to":"claude/-t/a"})");
+  shown.frame(R"({"type":"stream.removed","host":"dev7","session":"a","stream":"claude/-p/a"})");
+  CHECK(shown.bar.line(noon) == "● 1");
+  shown.frame(R"({"type":"stream.removed","host":"dev7","session":"a","stream":"claude/-t/a"})");
+  CHECK(shown.bar.line(noon).empty());
+}
+
 TEST_CASE("the tooltip is bounded and ends with the number of omitted sessions") {
   Bar shown;
   for (int n = 0; n < 20; ++n)

@@ -123,6 +123,20 @@ TEST_CASE("a rewritten stream resumes at its new history, a removed one is forgo
   CHECK(Connection(resumer).requests(R"("after":["a:","d:8.1.y"])"));
 }
 
+TEST_CASE("fault 125: a renamed stream keeps its cursor, unless the new name has one") {
+  StreamResumer resumer({});
+  Connection first(resumer);
+  first.receive(session("\"a:1.1.x\",\"b:1.1.x\",\"c:1.1.x\""));
+  first.receive(ready);
+  first.receive(R"({"type":"stream.renamed","session":"s","from":"a","to":"d"})");
+  first.receive(R"({"type":"stream.renamed","session":"s","from":"b","to":"c"})");
+  first.receive(R"({"type":"stream.renamed","session":"s","from":"x","to":"y"})");
+  first.receive(event("d", "2.1.x"));
+  resumer.end(noon);
+  Connection second(resumer);
+  CHECK(second.requests(R"("after":["c:1.1.x","d:2.1.x"])"));
+}
+
 TEST_CASE("a bookmark advances the cursors of streams without matching events") {
   StreamResumer resumer({});
   Connection first(resumer);

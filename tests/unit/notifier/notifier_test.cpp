@@ -55,6 +55,19 @@ TEST_CASE("each event is handled once, and the cursors advance") {
   CHECK(subscription.cursors(10).empty());
 }
 
+TEST_CASE("fault 125: the cursor of a renamed stream is stored under its new name") {
+  EngineHarness harness;
+  Subscription subscription(harness.engine(), {"turn.*"}, {}, harness.now_ms);
+  subscription.begin(harness.now_ms, 300'000);
+  subscription.receive(own_ready, harness.now_ms);
+  subscription.receive(harness.event("s", "turn.finished", 1, R"(,"outcome":"failed")"), harness.now_ms);
+  subscription.receive(R"({"type":"stream.renamed","session":"s","from":"c/p/s","to":"c/t/s"})",
+                       harness.now_ms);
+  CHECK(subscription.cursors(10) == SavedState::Cursors{{"c/t/s", "1.1.0000000000000001"}});
+  harness.advance(5000);
+  CHECK(harness.notices.size() == 1);
+}
+
 TEST_CASE("missed events are decided when the complete bookmark arrives") {
   EngineHarness harness;
   Subscription subscription(harness.engine(), {"turn.*"}, {{"c/p/s", "0.0.aa"}}, 0);

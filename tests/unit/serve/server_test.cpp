@@ -233,6 +233,27 @@ TEST_CASE("a silent client is pinged, and dropped when it does not answer") {
   }
 }
 
+TEST_CASE("fault 125: events of a renamed stream follow under its new name") {
+  ServerFixture fixture;
+  FakeStream& stream = fixture.stream("s1");
+  auto client = fixture.listener({});
+  stream.write(test::prompt(0, "one"), &fixture.server);
+  stream.rename("claude/tree/s1");
+  fixture.server.on_renamed(stream, "claude/p/s1");
+  stream.write(test::prompt(1, "two"), &fixture.server);
+  fixture.server.on_batch_end();
+  REQUIRE(fixture.until([&] { return test::at(client->frames.back(), "/stream") == R"("claude/tree/s1")"; }));
+  std::vector<std::string> names;
+  for (const std::string& frame : client->frames)
+    if (test::at(frame, "/stream") != "absent" || test::at(frame, "/from") != "absent")
+      names.push_back(test::at(frame, "/type") + " " + test::at(frame, "/stream"));
+  const auto renamed = std::find(names.begin(), names.end(), R"("stream.renamed" absent)");
+  REQUIRE(renamed != names.end());
+  for (auto at = names.begin(); at != names.end(); ++at)
+    if (at != renamed) CHECK(at->ends_with(at < renamed ? R"( "claude/p/s1")" : R"( "claude/tree/s1")"));
+  CHECK(client->has("stream.renamed"));
+}
+
 TEST_CASE("status, reset and stream.removed are sent for matching sessions, whatever the type filter") {
   ServerFixture fixture;
   FakeStream& one = fixture.stream("s1");

@@ -40,6 +40,7 @@ class FakeStream final : public tail::Stream {
 
   /// Feeds complete lines; events are sent to the listener (null: folded as history), then on_changed().
   void write(std::string_view lines, tail::StreamObserver* listener);
+  void rename(std::string name) { name_ = std::move(name); }
   /// A new history.
   void restart();
   /// The file was truncated and written again; nothing of it was read since.

@@ -80,7 +80,7 @@ struct RecordingObserver final : tail::StreamObserver {
     int added = 0;
   };
   std::map<std::string, Received> streams;
-  std::vector<std::string> compacting;
+  std::vector<std::string> compacting, renamed;
   std::vector<std::string> order;      // the stream of each event
   std::function<void()> when_flushed;  // called once
   int batches = 0, events = 0;
@@ -106,6 +106,11 @@ struct RecordingObserver final : tail::StreamObserver {
     Received& received = streams[stream.name()];
     received.events.clear();
     received.resets.emplace_back(reason);
+  }
+  void on_renamed(const tail::Stream& stream, std::string_view from) override {
+    renamed.push_back(std::string(from) + " → " + stream.name());
+    if (stream.transcript()) CHECK(streams[std::string(from)].present);
+    streams[stream.name()] = std::exchange(streams[std::string(from)], {});
   }
   void on_removed(const tail::Stream& stream) override {
     Received& received = streams[stream.name()];

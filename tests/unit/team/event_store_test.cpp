@@ -46,6 +46,12 @@ ReceivedMessage removed(std::uint64_t sequence) {
   return message;
 }
 
+ReceivedMessage renamed(std::uint64_t sequence, std::string from, std::string to) {
+  ReceivedMessage message = reset(sequence);
+  message.type = "stream.renamed", message.from = std::move(from), message.stream = std::move(to);
+  return message;
+}
+
 struct Hub {
   test::TemporaryDirectory scratch;
   std::string directory = scratch / "hub";
@@ -178,6 +184,50 @@ TEST_CASE("the file of a removed transcript is deleted, the transcript may be cr
   CHECK(store.add(make_event(3, 10)) == IngestAction::append);
   CHECK(store.write().empty());
   CHECK(hub.offsets() == Offsets{10});
+}
+
+TEST_CASE("fault 125: the file of a renamed transcript has its new name, also for redelivered messages") {
+  Hub hub;
+  const auto moved = [](ReceivedMessage message) {
+    message.stream = "claude/t/s";
+    return message;
+  };
+  {
+    EventStore store(hub.directory, {});
+    store.add(make_event(1, 10)), store.add(make_event(2, 20));  // not written yet
+    CHECK(store.add(renamed(3, "claude/p/s", "claude/t/s")) == IngestAction::rename);
+    CHECK(store.add(renamed(3, "claude/p/s", "claude/t/s")) == IngestAction::drop);
+    CHECK(store.add(moved(make_event(4, 30))) == IngestAction::append);
+    CHECK(store.write().empty());
+    CHECK(store.metrics().files == 1);
+  }
+  CHECK_FALSE(std::filesystem::exists(hub.file));
+  hub.file = hub.directory + "/projects/ada/" + escape_token("claude/t/s") + ".jsonl";
+  CHECK(hub.offsets() == Offsets{10, 20, 30});
+  EventStore store(hub.directory, {});
+  // What is delivered again is stored under the former name until the new one follows.
+  store.add(make_event(2, 20));
+  CHECK(store.add(renamed(3, "claude/p/s", "claude/t/s")) == IngestAction::remove);
+  CHECK(store.add(moved(make_event(4, 30))) == IngestAction::drop);
+  CHECK(store.metrics().files == 1);
+  // Another transcript may have the former name.
+  CHECK(store.add(make_event(5, 10)) == IngestAction::append);
+  CHECK(store.metrics().files == 2);
+  // Where both are stored, the one that has the name stays.
+  CHECK(store.add(renamed(6, "claude/p/s", "claude/t/s")) == IngestAction::remove);
+  CHECK(store.write().empty());
+  CHECK(store.metrics().files == 1);
+  CHECK(hub.offsets() == Offsets{10, 20, 30});
+}
+
+TEST_CASE("fault 125: a host renames its own transcripts only") {
+  Hub hub;
+  hub.store_two();
+  EventStore store(hub.directory, {});
+  ReceivedMessage foreign = renamed(3, "claude/p/s", "claude/t/s");
+  foreign.host = "bob";
+  CHECK(store.add(foreign) == IngestAction::drop);
+  CHECK(hub.offsets() == Offsets{10, 20});
 }
 
 TEST_CASE("an incomplete line after a crash is removed") {

@@ -42,6 +42,29 @@ TEST_CASE("subjects do not block each other") {
   CHECK(out[1].expected == 0);
 }
 
+TEST_CASE("fault 125: a message that follows another subject waits for what that one had before") {
+  Outbox outbox;
+  const auto following = [](const char* subject, const char* text, const char* followed) {
+    Message message = event(subject, text);
+    message.follows = followed;
+    return message;
+  };
+  outbox.add(event("a", "1")), outbox.add(event("a", "2"));
+  outbox.add(following("b", "a is b", "a")), outbox.add(event("b", "3"));
+  outbox.add(following("a", "b is a", "b")), outbox.add(event("a", "4"));
+  outbox.add(event("c", "other"));
+  Texts sent;
+  std::uint64_t sequence = 0;
+  for (auto out = outbox.take_ready(); !out.empty(); out = outbox.take_ready())
+    for (const Outgoing& each : out) {
+      sent.push_back(each.payload);
+      outbox.on_ack(each.number, ++sequence);
+    }
+  std::erase(sent, "other");
+  CHECK(sent == Texts{"1", "2", "a is b", "3", "b is a", "4"});
+  CHECK(outbox.empty());
+}
+
 TEST_CASE("only the latest status waits, and it expects no sequence") {
   Outbox outbox;
   outbox.add_latest(event("s", "working"));

@@ -59,6 +59,7 @@ struct Daemon final : tail::StreamObserver {
   void on_changed(const tail::Stream&) override {}
   void on_added(const tail::Stream&) override {}
   void on_reset(const tail::Stream& stream, std::string_view) override { about(stream, type_reset); }
+  void on_renamed(const tail::Stream&, std::string_view) override {}
   void on_removed(const tail::Stream&) override {}
   void on_compacting(std::string_view) override {}
   void on_batch_end() override {}
