@@ -65,7 +65,8 @@ class Cursors {
   void erase(std::string_view stream) { known_.erase(stream); }
   /// Events of the stream `to` may have been handled before.
   void rename(std::string_view from, std::string_view to) {
-    if (const std::string* cursor = known_.find(from); cursor && !known_.find(to)) set(to, std::string(*cursor));
+    if (const std::string* cursor = known_.find(from); cursor && !known_.find(to))
+      set(to, std::string(*cursor));
     known_.erase(from);
   }
   const std::string* find(std::string_view stream) const { return known_.find(stream); }

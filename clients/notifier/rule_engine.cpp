@@ -70,8 +70,8 @@ Notice RuleEngine::make_notice(const Rule& rule, const EventContext& context,
   if (rule.context_condition() != nullptr) about = context_subject(context.host, context.session);
   // The transcript may be moved within the turn.
   if (rule.once == Rule::Once::turn)
-    about = context.host + '\n' + context.session + '\n' + std::string(common::last_component(context.stream)) +
-            '\n' + context.value("turn", View::meta);
+    about = context.host + '\n' + context.session + '\n' +
+            std::string(common::last_component(context.stream)) + '\n' + context.value("turn", View::meta);
   notice.id = digest(rule.name + '\n' + about);
   notice.rule = rule.name;
   notice.sinks = std::move(sinks);

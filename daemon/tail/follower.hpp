@@ -108,7 +108,7 @@ class Follower {
       requested,    // clients resume from what was read
       published,    // they have what was published before the file was folded, up to `published`
       suspected,    // it may have changed again within the tick of its change time, which would not show
-      just_folded,  // the same, of what was folded: not beside folds, as a start may have thousands of them
+      just_folded,  // likewise, but while it was folded; waits for all folds: a start may have thousands
     };
     std::shared_ptr<FollowedFile> file;
     Why why = Why::requested;

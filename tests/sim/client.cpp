@@ -167,7 +167,8 @@ void Client::frame(const std::string& text) {
     std::string line =
         options_.name + " receives " + type + ' ' + stream + ' ' + text_at(frame, "cursor") + ' ' + id;
     for (const std::string& place : list_at(frame, "cursors")) line += ' ' + place;
-    trace(line + (type == "reset" ? text_at(frame, "reason") : "") + text_at(frame, "from") + ' ' + text_at(frame, "to"));
+    trace(line + (type == "reset" ? text_at(frame, "reason") : "") + text_at(frame, "from") + ' ' +
+          text_at(frame, "to"));
   }
   if ((type == "welcome") == welcomed_) fail("`welcome` must be the first frame and only that", text);
   welcomed_ = true;

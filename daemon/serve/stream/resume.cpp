@@ -479,7 +479,7 @@ bool Subscriber::push_resets(Resume& resume) {
   return true;
 }
 
-/// What is queued keeps the name that the client knows then.
+/// Resumes that are queued keep the name that the client knows at their position.
 void Subscriber::stream_renamed(std::string_view from, const std::string& to) {
   const auto rename = [&](auto& by_name) {
     const auto known = by_name.find(from);
