@@ -13,7 +13,7 @@ const page_bytes_max = 75 * 1024; // of the overview, compressed
 const parts_bytes_max = 150 * 1024; // of all files, those that are loaded later included
 const team = { sessions: 10_000, hosts: 1_000, waiting: 40 };
 const paint_runs = 7;
-const session_events = Number(process.env.EARSHOT_EVENTS ?? 96_000); // of one session, on its page
+const session_events = Number(process.env.EARSHOT_EVENTS ?? 192_000); // of one session, on its page
 const growth_max = 1.3; // of the heap after all sessions have begun; of one session, when the bounded lists are full
 
 const quantile = (list, share = 0.5) => [...list].sort((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * share))];
