@@ -36,16 +36,15 @@ class Rewriter {
   }
   void enter(bool is_object) {
     const auto place = secret_place();
-    levels_.push_back({.is_object = is_object,
-                       .is_secret = !is_object && place == SecretPlace::value,
-                       .is_below = is_object ? place.has_value() : place == SecretPlace::member});
+    levels_.push_back({.is_object = is_object, .place = is_object && place ? SecretPlace::member : place});
   }
   void leave() { levels_.pop_back(); }
   void scalar(std::string_view written) {
     const bool is_number = written.front() == '-' || (written.front() >= '0' && written.front() <= '9');
     std::string_view whole;
-    if (options_.filter && is_number && !levels_.empty() && levels_.back().is_object && is_secret_key_)
-      whole = options_.filter->replace_whole(written, SecretPlace::number, clean_);
+    if (options_.filter && is_number && secret_place() == SecretPlace::value)
+      whole = options_.filter->replace_whole(
+          written, levels_.back().is_object ? SecretPlace::number : SecretPlace::list_number, clean_);
     if (whole.empty()) {
       out_ += written;
     } else {
@@ -89,7 +88,7 @@ class Rewriter {
       std::string_view decoded =
           is_verbatim ? text.substr(first, at - 1 - first) : std::string_view(decoded_);
       decoded = cut_utf8(decoded, filter_bytes);
-      if (is_key) is_secret_key_ = options_.filter->is_secret_key(decoded);
+      if (is_key) key_place_ = options_.filter->secret_place(decoded);
       if (const auto replaced = filtered(decoded, bytes_max, is_key ? std::nullopt : secret_place())) {
         is_redacted_ = true;
         out_.resize(out_begin);
@@ -110,18 +109,16 @@ class Rewriter {
  private:
   struct Level {
     bool is_object = false;
-    bool is_secret = false;     // an array under a secret key
-    bool is_below = false;      // inside an object under a secret key
-    std::size_t index = 0;      // of the current element
-    std::size_t key_begin = 0;  // of the current member's key in the output, without quotes
+    std::optional<SecretPlace> place;  // of what is inside, unless a key of this object says more
+    std::size_t index = 0;             // of the current element
+    std::size_t key_begin = 0;         // of the current member's key in the output, without quotes
     std::size_t key_bytes = 0;
   };
 
   std::optional<SecretPlace> secret_place() const {
     if (levels_.empty()) return std::nullopt;
     const Level& level = levels_.back();
-    if (level.is_object ? is_secret_key_ : level.is_secret) return SecretPlace::value;
-    return level.is_below ? std::optional(SecretPlace::member) : std::nullopt;
+    return level.is_object && key_place_ ? key_place_ : level.place;
   }
 
   // How much decoded text the filter gets of a string that is cut after `bytes_max`.
@@ -166,7 +163,7 @@ class Rewriter {
   const std::size_t begin_;  // of what this writes
   std::vector<Level> levels_;
   bool is_redacted_ = false;
-  bool is_secret_key_ = false;  // the last key is one
+  std::optional<SecretPlace> key_place_;  // of the last key
   std::string decoded_, clean_;
 };
 

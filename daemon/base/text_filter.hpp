@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,9 +20,11 @@ enum class View {
 
 /// Where a value stands in relation to a secret key.
 enum class SecretPlace {
-  value,   // the key's string, or a string in its list
-  number,  // the key's number, as it is written
-  member,  // a string in the object that is the key's value: may describe a secret
+  value,        // the key's string, or a string in its list
+  number,       // the key's number, as it is written
+  list_number,  // a number in the key's list
+  member,       // a string in the object that is the key's value, or in a list of several: may be none
+  random,       // the key's string, a secret if it looks random
 };
 
 /// Replaces secrets in decoded text. The result depends on the text alone; text without secrets is returned
@@ -39,8 +42,9 @@ class TextFilter {
     return clean(text, text.size(), scratch);
   }
 
-  /// Whether strings under this object key are secrets, whatever their format.
-  virtual bool is_secret_key(std::string_view key) const = 0;
+  /// What strings under this object key are: `value`, secrets whatever their format, `member` or `random`.
+  /// Nothing: the key is not that of a secret.
+  virtual std::optional<SecretPlace> secret_place(std::string_view key) const = 0;
   /// The replacement of a value under a secret key, a view of `scratch`. Empty if the value is not itself a
   /// secret (empty, a placeholder, already replaced): then clean() applies.
   virtual std::string_view replace_whole(std::string_view value, SecretPlace place,

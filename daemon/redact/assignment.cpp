@@ -1,8 +1,5 @@
-// Secrets without a format of their own: the value assigned to a word such as `password`, and the shape of a
-// value that decides whether it is one.
+// Secrets without a format of their own: the value assigned to a name such as `password`.
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <string>
 
 #include "redact/rules.hpp"
@@ -10,322 +7,63 @@
 namespace earshot::redact {
 namespace {
 
-bool one_of(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
+constexpr std::size_t blanks_max = 16;         // between a name, its sign and its value
+constexpr std::size_t value_bytes_max = 4096;  // searched for a closing quote; a longer value ends at a blank
+constexpr std::size_t judged_bytes_max = 128;  // of an unquoted value
+constexpr std::size_t backslashes_max = 32;    // before a quote: JSON nested four times as text
+constexpr std::size_t type_bytes_max = 40;     // `password: Optional[str] = "…"`
+constexpr std::size_t name_bytes_max = 64;     // a longer object key is a sentence
 
-// --- the shape of a value
+// Endings of names, in small letters without signs.
+constexpr std::string_view passwords = "password passwd passphrase passwort pwd psk masterauth";
+// `pass` behind a sign but not behind the second list, or behind one of the first: not `bypass`.
+constexpr std::string_view before_pass =
+    "db user root smtp ftp my sql pg admin store key require ssh login auth proxy mail redis mongo wifi app "
+    "ldap bind sudo http web new old imap";
+constexpr std::string_view not_pass = "debug render first second multi by single all test";
+constexpr std::string_view secrets =
+    "secret apikey accesskey secretkey privatekey encryptionkey signingkey masterkey authkey secretkeybase "
+    "authorization clientkeydata npmauth";
+// Before `token`: a position in a list or a piece of a text, not a secret.
+constexpr std::string_view harmless_tokens =
+    "page next prev previous continuation continue cursor sync cancel cancellation stop start end eos bos "
+    "eot "
+    "pad unk sep cls mask max min resume special image input output design color";
+// Before `key`: a position in a table, a key of the keyboard, a name.
+constexpr std::string_view harmless_keys =
+    "primary foreign sort partition cache public group row range hash lookup unique index object storage "
+    "translation idempotency natural config host map dict item record entity event message msg query state "
+    "shard bucket dedup dedupe order search field column table composite parent node resource document doc "
+    "file path s3 blob asset image i18n locale lang label title type name class component module package "
+    "metric tag feature setting option property attribute meta json redis topic routing join ordering "
+    "secondary cluster hot arrow function modifier checksum content lock version build job task block commit "
+    "log memo user project test request trace registry publishable websocket data recv";
 
-std::string lowered(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), lower);
+bool ends_with_any(std::string_view name, std::string_view list) {
+  return !name.empty() && any_word(list, [&](std::string_view one) {
+    return one.back() == name.back() && name.ends_with(one);
+  });
+}
+
+// In small letters, without signs.
+std::string plain(std::string_view name) {
+  std::string out;
+  for (const char c : name)
+    if (is_letter(c) || is_digit(c)) out += lower(c);
   return out;
 }
 
-// Words that may end in digits: `base64`, `sha256`, `oauth2`, `v1`, …
-constexpr std::array<std::string_view, 48> number_words = {
-    "aes",  "amd",   "arm", "base",  "bcp", "bytes", "crc", "ec",  "ecdsa", "ed",  "erc", "es",
-    "fido", "float", "h",   "hmac",  "hs",  "http",  "i",   "int", "ipv",   "iso", "k",   "l",
-    "log",  "md",    "mp",  "oauth", "p",   "pkcs",  "ps",  "py",  "rc",    "rfc", "rs",  "s",
-    "secp", "sha",   "ssl", "tls",   "u",   "uint",  "utf", "v",   "web",   "win", "x",   "hmacsha"};
-
-bool is_number_word(std::string_view letters) {
-  if (letters.size() > 8) return false;
-  const std::string word = lowered(letters);
-  return std::any_of(number_words.begin(), number_words.end(),
-                     [&](std::string_view one) { return word == one; });
-}
-
-// Common abbreviations without vowels.
-constexpr std::array<std::string_view, 62> short_forms = {
-    "bdd", "cfg",  "cli",   "cmd",   "cpp",  "crud",   "css",  "csv",   "ctx", "dbg", "dns",  "dst", "ftp",
-    "gcp", "gpg",  "grpc",  "html",  "http", "https",  "jdbc", "jpg",   "jwt", "kms", "ldap", "lts", "mgr",
-    "mnt", "msg",  "mysql", "nginx", "npm",  "params", "pfx",  "pgsql", "pkg", "png", "pkcs", "ptr", "pwd",
-    "rpc", "smtp", "sql",   "src",   "srv",  "ssh",    "ssl",  "std",   "str", "svc", "svg",  "tcp", "tls",
-    "tmp", "tmpl", "txt",   "vnd",   "vpn",  "vxlan",  "wss",  "xhtml", "xml", "yml"};
-
-// True if letters could be a word: they have a vowel and no rare neighbours.
-bool is_pronounceable(std::string_view letters) {
-  constexpr std::size_t letters_max = 15;  // the rest is not checked
-  const std::string word = lowered(letters.substr(0, letters_max));
-  if (std::any_of(short_forms.begin(), short_forms.end(), [&](std::string_view one) { return word == one; }))
-    return true;
-  std::size_t consonants = 0;
-  bool vowel = false;
-  for (std::size_t at = 0; at < word.size(); ++at) {
-    const char c = word[at], next = at + 1 < word.size() ? word[at + 1] : 'a';
-    const bool next_is_vowel = one_of(next, "aeiouy");
-    if (one_of(c, "aeiouy")) {
-      vowel = true;
-      consonants = 0;
-      continue;
-    }
-    if (++consonants >= 5) return false;
-    if (c == 'q' && next != 'u' && next != 'a') return false;
-    if (one_of(c, "jvz") && !next_is_vowel && next != c && next != 'l') return false;
-    if (c == 'x' && one_of(next, "bdgjknqrvwxz")) return false;
-    if (one_of(next, "qxz") && one_of(c, "bfhkmpvw")) return false;
-    if (next == 'j' && one_of(c, "cfghkmpvwx")) return false;
-    if (c == 'w' && one_of(next, "bcfgjmpqtvwxz")) return false;
-    if (c == 'h' && one_of(next, "bcdfghjkpqvxz")) return false;
+// Without signs and digits at its end, or the name of an environment: `DB_PASSWORD_PROD`, `token2`.
+std::string_view without_suffix(std::string_view name) {
+  const std::size_t sign = name.find_last_of("_-.");
+  if (sign != npos) {
+    const std::string last = plain(name.substr(sign));
+    if (any_word("prod production live dev staging base64 b64", [&](auto one) { return one == last; }))
+      name = name.substr(0, sign);
   }
-  return vowel;
-}
-
-// Splits a value at signs and capitals into words of letters, with digits at their ends at most, and decides
-// whether it could be an identifier, a slug, a path or a list of words.
-class Words {
- public:
-  explicit Words(std::string_view value) {
-    std::size_t chunks = 0;
-    for (std::size_t at = 0; at < value.size() && made_of_words_;) {
-      if (!is_letter(value[at]) && !is_digit(value[at])) {
-        made_of_words_ = one_of(value[at], "_-./:|,+=@$");
-        ++at;
-        continue;
-      }
-      std::size_t end = at;
-      while (end < value.size() && (is_letter(value[end]) || is_digit(value[end]))) ++end;
-      ++chunks;
-      chunk(value.substr(at, end - at));
-      at = end;
-    }
-    const std::size_t digit_words_max = std::max<std::size_t>(1, words_ / 2);
-    if (singles_ > 1 + words_ / 6 || digit_words_ > digit_words_max) made_of_words_ = false;
-    if (words_ >= 3 && letters_ * 2 < words_ * 5)
-      made_of_words_ = false;  // words have 2.5 letters on average
-    if (odd_ > 0 && odd_ * 2 >= long_words_) made_of_words_ = false;
-    // Digits at the end of a single piece: `hunter22`, `SuperSecret123`, but not `toUtf8`.
-    if (chunks == 1 && last_digits_ >= 2 && !last_is_number_word_) made_of_words_ = false;
-    one_word_ = chunks == 1 && words_ == 1 && last_digits_ == 1;
-  }
-  bool made_of_words() const { return made_of_words_; }
-  bool one_word() const { return one_word_; }  // with one digit at its end
-
- private:
-  void chunk(std::string_view text) {
-    for (std::size_t at = 0; at < text.size();) {
-      std::size_t end = at;
-      const bool capitals = at + 1 < text.size() && is_upper(text[at]) && is_upper(text[at + 1]);
-      if (is_letter(text[at])) ++end;
-      while (end < text.size() && (capitals ? is_upper(text[end]) : is_lower(text[end]))) ++end;
-      // `HTTPServer`: the last capital begins the next word.
-      if (capitals && end < text.size() && is_lower(text[end])) --end;
-      const std::size_t letters = end - at;
-      while (end < text.size() && is_digit(text[end])) ++end;
-      const std::size_t digits = end - at - letters;
-      word(text.substr(at, letters), digits);
-      // After digits only a new capitalised word may follow.
-      const bool camel = end + 1 < text.size() && is_upper(text[end]) && is_lower(text[end + 1]);
-      if (digits > 0 && end < text.size() && !camel && !is_number_word(text.substr(at, letters)))
-        made_of_words_ = false;
-      at = end;
-    }
-  }
-  void word(std::string_view letters, std::size_t digits) {
-    ++words_;
-    letters_ += letters.size();
-    if (letters.size() >= 3) {
-      ++long_words_;
-      odd_ += !is_pronounceable(letters);
-    }
-    singles_ += letters.size() == 1;
-    digit_words_ += digits > 0;
-    last_digits_ = digits;
-    last_is_number_word_ = digits > 0 && is_number_word(letters);
-    if (!letters.empty() && digits > 5) made_of_words_ = false;
-  }
-
-  bool made_of_words_ = true, one_word_ = false, last_is_number_word_ = false;
-  std::size_t words_ = 0, letters_ = 0, singles_ = 0, digit_words_ = 0, last_digits_ = 0, long_words_ = 0,
-              odd_ = 0;
-};
-
-// Common placeholder words.
-constexpr std::array<std::string_view, 46> placeholder_words = {
-    "bool",      "boolean",  "changeme", "disabled", "empty",   "enabled", "example", "false",
-    "float",     "hidden",   "int",      "integer",  "invalid", "key",     "masked",  "missing",
-    "n/a",       "nil",      "none",     "null",     "number",  "object",  "off",     "on",
-    "optional",  "pass",     "passwd",   "password", "private", "public",  "pwd",     "redacted",
-    "removed",   "required", "secret",   "str",      "string",  "text",    "token",   "true",
-    "undefined", "unknown",  "unset",    "value",    "yes",     "no"};
-constexpr std::array<std::string_view, 23> placeholder_beginnings = {
-    "change-me", "change_me", "changeme",  "dummy",     "enter-",      "enter_",     "example-", "example_",
-    "insert-",   "insert_",   "my-secret", "my_secret", "placeholder", "replace-me", "replace_", "replaceme",
-    "todo",      "your-",     "your_",     "yourapi",   "yourpass",    "yoursecret", "yourtoken"};
-
-constexpr std::size_t placeholder_bytes_max = 14;  // of the words above; fits the small-string buffer
-
-bool has_run(std::string_view value, char c, std::size_t length) {
-  std::size_t run = 0;
-  for (const char d : value) {
-    run = lower(d) == c ? run + 1 : 0;
-    if (run >= length) return true;
-  }
-  return false;
-}
-
-// `year-month-day`, or `1.2` after a version prefix.
-bool is_version_or_date(std::string_view value) {
-  while (!value.empty() && one_of(value.front(), "^~<>=vV")) value.remove_prefix(1);
-  std::size_t digits = 0;
-  while (digits < value.size() && is_digit(value[digits])) ++digits;
-  if (digits == 0 || digits + 1 >= value.size() || !is_digit(value[digits + 1])) return false;
-  if (value[digits] == '.') return true;
-  return digits == 4 && value[digits] == '-' && value.size() >= 8 && value[7] == '-';
-}
-
-bool is_mail_address(std::string_view value) {
-  const std::size_t at = value.find('@');
-  if (at == std::string_view::npos || at == 0 || value.find('@', at + 1) != std::string_view::npos)
-    return false;
-  const std::string_view host = value.substr(at + 1);
-  return host.find('.') != std::string_view::npos &&
-         host.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") ==
-             std::string_view::npos;
-}
-
-bool is_number(std::string_view value) {
-  if (value.starts_with("0x") || value.starts_with("0X"))
-    return value.size() <= 18 &&
-           value.find_first_not_of("0123456789abcdefABCDEF_", 2) == std::string_view::npos;
-  if (value.starts_with("#"))
-    return value.size() <= 9 &&
-           value.find_first_not_of("0123456789abcdefABCDEF", 1) == std::string_view::npos;
-  return false;
-}
-
-bool is_pattern(std::string_view value) {
-  if (value.starts_with('^') && (value.ends_with('$') || value.find('[') != std::string_view::npos))
-    return true;
-  for (const char* piece :
-       {"[a-", "[A-", "[0-", "[^", "\\d", "\\w", "\\s", "\\S", ".*", ".+", "(?", "{8", "{6"})
-    if (value.find(piece) != std::string_view::npos) return true;
-  return false;
-}
-
-bool is_template(std::string_view value) {
-  const std::size_t open = value.find_first_of("{(<[");
-  if (open == std::string_view::npos) return false;
-  const char close = value[open] == '{' ? '}' : value[open] == '(' ? ')' : value[open] == '<' ? '>' : ']';
-  return value.find(close, open) != std::string_view::npos;
-}
-
-}  // namespace
-
-bool is_placeholder(std::string_view value) {
-  while (!value.empty() && one_of(value.front(), " \t\r\n")) value.remove_prefix(1);
-  while (!value.empty() && one_of(value.back(), " \t\r\n")) value.remove_suffix(1);
-  if (value.empty() || value.starts_with("[redacted")) return true;
-  // Masks: stars, bullets, one repeated character.
-  if (std::all_of(value.begin(), value.end(), [&](char c) {
-        return c == value.front() || one_of(c, "*xX.-_#?0\xE2\x80\xA2\xA6\x97\x8F");
-      }))
-    return true;
-  if (has_run(value, '*', 3) || has_run(value, 'x', 4) || has_run(value, '.', 3) ||
-      value.find("\xE2\x80\xA6") != std::string_view::npos ||
-      value.find("\xE2\x80\xA2\xE2\x80\xA2") != std::string_view::npos)
-    return true;
-  // Variables of a shell, a template or a formatter.
-  const char second = value.size() > 1 ? value[1] : '\0';
-  if (value[0] == '$' && (is_letter(second) || one_of(second, "_{(@*?$") || value.size() == 2))
-    // `$word` may begin a password too: only a name is a variable.
-    return !is_letter(second) || value.find_first_of("!#$^&%~", 1) == std::string_view::npos;
-  if (value[0] == '<' || value[0] == '{' || value.starts_with("%(") || value.starts_with("@{") ||
-      value.starts_with("#{") || value.starts_with("(("))
-    return true;
-  if (value[0] == '%' && (value.size() <= 3 || value.back() == '%')) return true;
-  const std::string word = lowered(value.substr(0, placeholder_bytes_max + 1));
-  const auto is_word = [&](std::string_view one) { return word == one; };
-  const auto begins = [&](std::string_view one) { return word.starts_with(one); };
-  return std::any_of(placeholder_words.begin(), placeholder_words.end(), is_word) ||
-         std::any_of(placeholder_beginnings.begin(), placeholder_beginnings.end(), begins);
-}
-
-bool is_path(std::string_view value) {
-  if (value.starts_with("~/") || value.starts_with("./") || value.starts_with("../")) return true;
-  if (value.size() > 2 && is_letter(value[0]) && value[1] == ':' && one_of(value[2], "\\/")) return true;
-  if (value.starts_with('/')) return value.find('/', 1) != std::string_view::npos;
-  // A file with an ending, below something.
-  const std::size_t dot = value.rfind('.'), slash = value.rfind('/');
-  if (dot == std::string_view::npos || slash == std::string_view::npos || dot < slash) return false;
-  const std::size_t ending = value.size() - dot - 1;
-  return ending >= 1 && ending <= 5 &&
-         std::all_of(value.begin() + static_cast<std::ptrdiff_t>(dot) + 1, value.end(), is_lower);
-}
-
-bool is_made_of_words(std::string_view value) { return Words(value).made_of_words(); }
-
-bool is_random(std::string_view value) {
-  const bool lower_case = std::any_of(value.begin(), value.end(), is_lower);
-  const bool upper_case = std::any_of(value.begin(), value.end(), is_upper);
-  const bool digits = std::any_of(value.begin(), value.end(), is_digit);
-  return lower_case + upper_case + digits >= 2 && !is_placeholder(value) && !Words(value).made_of_words();
-}
-
-bool is_token(std::string_view value) {
-  constexpr int digits_of_words_max = 2;  // `sk-ant-api03-your-key`
-  return std::count_if(value.begin(), value.end(), is_digit) > digits_of_words_max ? !is_placeholder(value)
-                                                                                   : is_random(value);
-}
-
-bool is_plausible(std::string_view value, bool quoted, bool is_password) {
-  constexpr std::size_t password_digits_min = 6;
-  if (is_password && !value.empty() && std::all_of(value.begin(), value.end(), is_digit))
-    return value.size() >= password_digits_min && !is_placeholder(value);
-  if (value.size() < secret_bytes_min || value.find_first_of(" \t\r\n") != std::string_view::npos)
-    return false;
-  if (is_placeholder(value) || is_path(value) || is_number(value) || is_version_or_date(value) ||
-      (!is_password && is_mail_address(value)) || is_pattern(value) || is_template(value))
-    return false;
-  if (value.find("://") != std::string_view::npos || value.starts_with("arn:") || value.starts_with("urn:"))
-    return false;
-  // Between quotes of other strings: "token=" + value + "&…"
-  if (quoted && one_of(value.front(), "+,)&;.}]:")) return false;
-  if (!std::any_of(value.begin(), value.end(), is_letter)) return false;
-  if (!std::any_of(value.begin(), value.end(), is_digit)) {
-    if (value.size() >= 20 && is_random(value)) return true;
-    const auto is_sign = [](char c) { return !is_letter(c); };
-    while (!value.empty() && is_sign(value.front())) value.remove_prefix(1);
-    while (!value.empty() && is_sign(value.back())) value.remove_suffix(1);
-    return quoted && value.size() >= secret_bytes_min &&
-           value.find_first_of("!#$^") != std::string_view::npos;
-  }
-  const Words words(value);
-  return !words.made_of_words() || (quoted && words.one_word());
-}
-
-// --- assignments
-
-namespace {
-
-// Between a key, its sign and its value.
-constexpr std::size_t blanks_max = 16;
-// Searched for a closing quote; a longer value ends at a blank.
-constexpr std::size_t value_bytes_max = 4096;
-// The part of an unquoted value that decides whether it is a secret.
-constexpr std::size_t judged_bytes_max = 128;
-// Before a quote: JSON nested four times as text.
-constexpr std::size_t backslashes_max = 32;
-// `password: Optional[str] = "…"`
-constexpr std::size_t type_bytes_max = 40;
-// A longer object key is a sentence.
-constexpr std::size_t name_bytes_max = 64;
-
-bool is_name_byte(char c) { return is_letter(c) || is_digit(c) || c == '_' || c == '-'; }
-
-// Endings of a name without its `_` and `-`.
-constexpr std::array secret_words = {
-    "password",  "passwd",    "passphrase",    "pwd",           "secret",        "token",
-    "apikey",    "accesskey", "secretkey",     "privatekey",    "encryptionkey", "signingkey",
-    "masterkey", "authkey",   "secretkeybase", "authorization", "clientkeydata"};
-// Before `token`: a position in a list or a piece of a text, not a secret.
-constexpr std::array harmless_tokens = {
-    "page",         "next", "prev",  "previous", "continuation", "continue", "cursor",  "sync", "cancel",
-    "cancellation", "stop", "start", "end",      "eos",          "bos",      "eot",     "pad",  "unk",
-    "sep",          "cls",  "mask",  "max",      "min",          "resume",   "special", "image"};
-
-bool is_harmless_token(std::string_view name) {  // lower case, without `token`
-  return std::any_of(harmless_tokens.begin(), harmless_tokens.end(),
-                     [&](const char* one) { return name.ends_with(one); });
+  for (int digits = 0; digits < 2 && !name.empty() && is_digit(name.back()); ++digits) name.remove_suffix(1);
+  if (!name.empty() && one_of(name.back(), "_-")) name.remove_suffix(1);
+  return name;
 }
 
 // A forward-moving position in a text.
@@ -334,66 +72,111 @@ class Reader {
   Reader(std::string_view text, std::size_t at) : text_(text), at_(at) {}
   char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
   std::size_t at() const { return at_; }
+  std::string_view rest() const { return text_.substr(std::min(at_, text_.size())); }
   void skip(std::size_t bytes) { at_ += bytes; }
-  std::size_t skip_any(std::string_view set, std::size_t bytes_max) {
+  std::size_t skip_any(std::string_view set, std::size_t bytes_max = blanks_max) {
     const std::size_t begin = at_;
     while (at_ - begin < bytes_max && at_ < text_.size() && one_of(text_[at_], set)) ++at_;
     return at_ - begin;
   }
+  void skip_lines() {
+    while (skip_any(" \t") > 0 || take_line_end()) {
+    }
+  }
+  bool take(std::string_view expected) {
+    const bool is_there = rest().starts_with(expected);
+    if (is_there) at_ += expected.size();
+    return is_there;
+  }
   /// Takes a quote that may be escaped. Returns its number of backslashes; -1: no quote.
   int take_quote(char& quote) {
-    std::size_t back = 0;
-    while (back < backslashes_max && peek(back) == '\\') ++back;
+    const std::size_t back = backslashes();
     if (!one_of(peek(back), "\"'`")) return -1;
     quote = peek(back);
     skip(back + 1);
     return static_cast<int>(back);
   }
+  /// Takes a line break, which may be written `\n`.
+  bool take_line_end() {
+    if (take("\n") || take("\r\n")) return true;
+    const std::size_t back = backslashes();
+    if (back == 0 || peek(back) != 'n') return false;
+    skip(back + 1);
+    return true;
+  }
 
  private:
+  std::size_t backslashes() const {
+    std::size_t back = 0;
+    while (back < backslashes_max && peek(back) == '\\') ++back;
+    return back;
+  }
+
   std::string_view text_;
   std::size_t at_;
 };
 
-// `--token VALUE`
-bool is_flag(std::string_view text, std::size_t at) {
-  std::size_t begin = at;
-  while (begin > 0 && at - begin < name_bytes_max && is_name_byte(text[begin - 1])) --begin;
-  return text.substr(begin, at - begin).starts_with("--") &&
-         (begin == 0 || one_of(text[begin - 1], " \t\n'\"`="));
-}
+struct Name {
+  std::size_t begin = 0;
+  std::string_view text;
+  SecretName kind;
+  bool is_flag = false;      // `--token`
+  bool is_variable = false;  // of a shell: `export TOKEN`
+  bool is_quoted = false;
+  bool is_password() const { return kind.kind == NameKind::password; }
+};
 
-// Moves from the end of the key to the value or its quote; false if nothing is assigned.
-bool pass_sign(std::string_view text, std::size_t key, Reader& reader, bool& quote_needed) {
+// What stands between a name and its value. Behind `arrow` and `comma` a quote must follow; `comma` is also a
+// parenthesis or `||`.
+enum class Sign { none, equals, colon, arrow, comma, blank, element };
+
+// Takes the sign. `has_blanks`: around it.
+Sign take_sign(const Name& name, std::string_view text, Reader& reader, bool& has_blanks) {
   char quote = 0;
-  if (reader.take_quote(quote) >= 0 && reader.peek() == ']') reader.skip(1);
+  const bool is_quoted = reader.take_quote(quote) >= 0;
+  const char before = name.begin > 0 ? text[name.begin - 1] : ' ';
+  reader.take("]");
   reader.skip_any("*", 2);  // Markdown's bold
-  const std::size_t blanks = reader.skip_any(" \t", blanks_max);
-  const bool colon = reader.peek() == ':';
-  if (reader.peek() == '=' && reader.peek(1) == '>') {
-    reader.skip(2);
-    quote_needed = true;
-  } else if (colon && reader.peek(1) == '=') {
-    reader.skip(2);
-  } else if (reader.peek() == '=' || colon) {
-    if (one_of(reader.peek(1), "=~:")) return false;
+  const std::size_t blanks = reader.skip_any(" \t");
+  if (before == '<' && blanks > 0) {  // `<password type="plain">`
+    const std::size_t end = reader.rest().substr(0, type_bytes_max).find('>');
+    if (end != npos) reader.skip(end);
+  }
+  Sign sign = Sign::none;
+  if (reader.take("=>")) {
+    sign = Sign::arrow;
+  } else if (reader.take(":=") || (blanks > 0 && reader.take("string = "))) {
+    sign = Sign::equals;
+  } else if (one_of(reader.peek(), "=:")) {
+    if (one_of(reader.peek(1), "=~:")) return Sign::none;
+    sign = reader.peek() == ':' ? Sign::colon : Sign::equals;
     reader.skip(1);
-  } else if (blanks == 0 || quote != 0 || !is_flag(text, key)) {
-    return false;
+  } else if (is_quoted && reader.peek() == ',') {  // `define('DB_PASSWORD', '…')`
+    const std::size_t open = text.find_last_not_of(" \\\"'`", name.begin - (name.begin > 0));
+    if (name.begin == 0 || open == npos || text[open] != '(') return Sign::none;
+    reader.skip(1);
+    sign = Sign::comma;
+  } else if (reader.peek() == '>' && (is_quoted || one_of(before, "<:"))) {
+    reader.skip(1);
+    reader.take("<![CDATA[");
+    return Sign::element;
+  } else if (!is_quoted && (reader.take("||") || reader.take("??") || (blanks == 0 && reader.take("(")))) {
+    sign = Sign::comma;
+  } else {
+    return blanks > 0 && !is_quoted ? Sign::blank : Sign::none;
   }
   reader.skip_any("*", 2);
-  reader.skip_any(" \t", blanks_max);
-  if (!colon) return true;
+  has_blanks = reader.skip_any(" \t") + blanks > 0;
+  if (sign != Sign::colon) return sign;
   // After a type annotation the value must be quoted.
   Reader typed = reader;
   const std::size_t type =
       typed.skip_any("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_&'.[]| ", type_bytes_max);
-  if (type == 0 || typed.peek() != '=' || typed.peek(1) == '=') return true;
+  if (type == 0 || typed.peek() != '=' || typed.peek(1) == '=') return sign;
   typed.skip(1);
-  typed.skip_any(" \t", blanks_max);
-  if (!one_of(typed.peek(), "\"'\\")) return true;
-  reader = typed;
-  return true;
+  typed.skip_any(" \t");
+  if (one_of(typed.peek(), "\"'\\")) reader = typed;
+  return sign;
 }
 
 // The position of the closing quote with this many backslashes; npos: not on this line.
@@ -411,117 +194,343 @@ std::size_t closing_quote(std::string_view text, std::size_t from, char quote, i
       return at - static_cast<std::size_t>(backslashes);
     back = 0;
   }
-  return std::string_view::npos;
+  return npos;
 }
 
 // An unquoted value ends at a blank or at a delimiter of code and data.
-std::size_t bare_end(std::string_view text, std::size_t from) {
-  constexpr std::string_view ends = " \t\r\n\"'`,;&<>(){}[]|\\";
-  std::size_t at = from;
+std::size_t bare_end(std::string_view text, std::size_t at,
+                     std::string_view ends = " \t\r\n\"'`,;&<>(){}[]|\\") {
   while (at < text.size() && static_cast<unsigned char>(text[at]) >= 0x20 && !one_of(text[at], ends)) ++at;
   return at;
 }
 
-// The password of a complete entry of a .netrc file: `machine NAME login USER password`, or `default` for the
-// machine. `at` is the position of `password`.
-bool is_netrc_entry(std::string_view text, std::size_t at) {
-  constexpr std::size_t word_bytes_max = 128;
-  const auto take_word_back = [&] {
-    std::size_t end = at;
-    while (end > 0 && at - end < blanks_max && one_of(text[end - 1], " \t\r\n")) --end;
-    if (end == at) return std::string_view();
-    std::size_t begin = end;
-    while (begin > 0 && end - begin < word_bytes_max && !one_of(text[begin - 1], " \t\r\n")) --begin;
-    at = begin;
-    return text.substr(begin, end - begin);
-  };
-  if (take_word_back().empty() || take_word_back() != "login") return false;
-  return take_word_back().ends_with("default") || take_word_back().ends_with("machine");
+bool is_secret(std::string_view value, const Name& name, Judgement judgement) {
+  if (!is_plausible(value, judgement, name.is_password() || name.is_flag)) return false;
+  // `SET_PASSWORD = "SetPassword"`, `#define hash_with_secret my_hash_with_secret`
+  constexpr std::size_t long_name_bytes = 12;
+  if (plain(name.text).ends_with(plain(value))) return false;
+  if (name.text.size() >= long_name_bytes && value.find(name.text) != npos) return false;
+  return name.kind.kind != NameKind::key || is_random_key(value);
 }
 
-bool find_netrc(std::string_view text, std::size_t begin, Range& secret) {
-  constexpr std::size_t password_bytes_min = 4;
-  const std::string_view value = text.substr(begin, text.find_first_of(" \t\r\n", begin) - begin);
-  secret = {begin, begin + value.size()};
-  const bool is_word = std::all_of(value.begin(), value.end(), [](char c) { return c >= 'a' && c <= 'z'; });
-  return value.size() >= password_bytes_min && !is_word && !is_placeholder(value);
-}
-
-bool find_bare(std::string_view text, std::size_t begin, bool is_password, Range& secret) {
+bool find_bare(std::string_view text, std::size_t begin, const Name& name, Judgement judgement,
+               Range& secret) {
   const std::size_t bracket = std::string_view("[(").find(begin < text.size() ? text[begin] : '\0');
-  if (bracket != std::string_view::npos) {  // `password: [value]`
+  if (bracket != npos) {  // `password: [value]`
     const std::size_t close = begin + 1 < text.size() ? bare_end(text, begin + 1) : text.size();
     return close < text.size() && text[close] == "])"[bracket] &&
            !text.substr(begin).starts_with("[redacted:") && !one_of(text[begin + 1], "[(") &&
-           find_bare(text.substr(0, close), begin + 1, is_password, secret);
+           find_bare(text.substr(0, close), begin + 1, name, Judgement::code, secret);
   }
   if (begin >= text.size() || one_of(text[begin], "=$%{<&|-#@*")) return false;
   std::size_t end = bare_end(text.substr(0, std::min(text.size(), begin + judged_bytes_max)), begin);
-  const bool longer = end == begin + judged_bytes_max;
-  if (!longer && end < text.size() && one_of(text[end], "([{<")) return false;  // a call, a subscript, a type
+  const bool is_longer = end == begin + judged_bytes_max;
+  if (!is_longer && end < text.size() && one_of(text[end], "([{<") && !text.substr(end).starts_with("</"))
+    return false;  // a call, a subscript, a type
+  if (judgement == Judgement::code) {
+    Reader after(text, end);
+    const bool is_password_word = after.skip_any(" \t") > 0 && name.is_password();
+    char quote = 0;
+    if (is_password_word || after.at() >= text.size() || after.peek() == '#' || after.take_line_end() ||
+        after.take_quote(quote) >= 0)
+      judgement = Judgement::data;
+  }
   while (end > begin && one_of(text[end - 1], ".,:;!?*")) --end;
-  if (!is_plausible(text.substr(begin, end - begin), false, is_password)) return false;
-  secret = {begin, longer ? bare_end(text, end) : end};
+  if (!is_secret(text.substr(begin, end - begin), name, judgement)) return false;
+  secret = {begin, is_longer ? bare_end(text, end) : end};
   return true;
 }
 
-}  // namespace
-
-std::string_view assignment_words() {
-  return "password|passwd|passphrase|pwd|secret|token|api[_- ]key|apikey|access[_- ]key|accesskey|"
-         "secret[_- ]key|secretkey|private[_- ]key|privatekey|encryption[_- ]key|encryptionkey|signing[_- "
-         "]key|"
-         "signingkey|master[_- ]key|masterkey|auth[_- "
-         "]key|authkey|secret_key_base|client-key-data|_auth|_pass";
-}
-
-bool find_assignment(std::string_view text, std::size_t at, std::size_t length, Range& secret) {
-  const std::size_t key_end = at + length;
-  // Most such words are mentioned, not assigned.
-  if (key_end >= text.size() || !one_of(text[key_end], " \t\"'`\\:=*")) return false;
-  if (lower(text[at]) == 't') {
-    std::string name;
-    for (std::size_t i = at - std::min<std::size_t>(at, 14); i < at; ++i)
-      if (!one_of(text[i], "_- ")) name += lower(text[i]);
-    if (is_harmless_token(name)) return false;
-  }
-  Reader reader(text, key_end);
-  bool quote_needed = false;
-  const char first = lower(text[at] == '_' ? text[at + 1] : text[at]);
-  const bool is_password = first == 'p' && lower(text[at + 1]) != 'r';  // not private_key
-  if (!pass_sign(text, at, reader, quote_needed))
-    return is_password && is_netrc_entry(text, at) && find_netrc(text, reader.at(), secret);
+// The value at the reader, between quotes or not.
+bool find_value(std::string_view text, Reader reader, const Name& name, Judgement bare, Judgement quoted,
+                Range& secret) {
   if (is_letter(reader.peek()) && one_of(reader.peek(1), "\"'\\")) reader.skip(1);  // b"…", r'…'
   char quote = 0;
   const int backslashes = reader.take_quote(quote);
   const std::size_t begin = reader.at();
-  if (backslashes < 0) return !quote_needed && find_bare(text, begin, is_password, secret);
-  const std::size_t close = closing_quote(text, begin, quote, backslashes);
-  if (close == std::string_view::npos) return find_bare(text, begin, is_password, secret);
+  const std::size_t close = backslashes < 0 ? npos : closing_quote(text, begin, quote, backslashes);
+  if (close == npos) return find_bare(text, begin, name, bare, secret);
   std::string_view value = text.substr(begin, close - begin);
   value = value.substr(0, value.find("[redacted:"));
   const bool is_bracketed = value.size() > 2 && ((value.front() == '[' && value.back() == ']') ||
                                                  (value.front() == '(' && value.back() == ')'));
   if (is_bracketed) value = value.substr(1, value.size() - 2);
-  if (!is_plausible(value, true, is_password)) return false;
+  if (!is_secret(value, name, quoted)) return false;
   const auto value_begin = static_cast<std::size_t>(value.data() - text.data());
   secret = {value_begin, value_begin + value.size()};
   return true;
 }
 
-bool is_secret_name(std::string_view name) {
-  if (name.size() < 2 || name.size() > name_bytes_max) return false;
-  std::string plain;
-  for (const char c : name) {
-    if (!is_name_byte(c) && c != '.' && c != ':') return false;
-    if (is_letter(c) || (c >= '0' && c <= '9')) plain += lower(c);
+// `name: DB_PASSWORD`, `value: …` on the next line or behind a comma; `<add key="password" value="…" />`;
+// `variable "db_password" { default = "…" }`
+struct Described {
+  std::size_t at = npos;  // of the value; npos: the name is not described so
+  bool is_block = false, is_attribute = false;
+};
+
+Described described_value(Reader reader) {
+  constexpr std::size_t block_bytes_max = 512;
+  char quote = 0;
+  reader.take_quote(quote);
+  reader.take(",");
+  reader.skip_lines();
+  Described found{npos, reader.peek() == '{'};
+  if (found.is_block) {
+    const std::string_view block = reader.rest().substr(0, block_bytes_max);
+    const std::size_t at = block.substr(0, block.find('}')).find("default");
+    if (at == npos) return {};
+    reader.skip(at + 7);
+  } else {
+    reader.take_quote(quote);
+    if (!reader.take("value") && !reader.take("Value")) return {};
+    reader.take_quote(quote);
   }
-  if (plain == "pass" || name.ends_with("_pass") || name.ends_with("_PASS")) return true;
-  return std::any_of(secret_words.begin(), secret_words.end(), [&](std::string_view word) {
-    if (!plain.ends_with(word)) return false;
-    return word != "token" ||
-           !is_harmless_token(std::string_view(plain).substr(0, plain.size() - word.size()));
-  });
+  const bool is_apart = reader.skip_any(" \t") > 0;
+  found.is_attribute = !found.is_block && !is_apart && reader.peek() == '=';
+  if (!one_of(reader.peek(), ":=")) return {};
+  reader.skip(1);
+  reader.skip_any(" \t");
+  found.at = reader.at();
+  return found;
+}
+
+bool find_described(std::string_view text, const Described& found, const Name& name, Range& secret) {
+  const Judgement quoted = found.is_attribute && name.is_password() ? Judgement::any
+                           : found.is_block || name.is_variable     ? Judgement::certain
+                                                                    : Judgement::quoted;
+  return found.at != npos && find_value(text, Reader(text, found.at), name,
+                                        found.is_block ? Judgement::code : Judgement::data, quoted, secret);
+}
+
+// Several values, from the first secret to the last: `["…", "…"]`, `{"a": "…"}`, lines of YAML with `-`, or
+// only divided by commas.
+bool find_list(std::string_view text, Reader reader, const Name& name, Judgement quoted, Range& secret) {
+  const std::size_t begin = reader.at();
+  secret = {};
+  const bool is_object = reader.take("{"), is_array = !is_object && reader.take("[");
+  const bool has_lines = !is_object && !is_array && reader.take_line_end();
+  while (reader.at() - begin < value_bytes_max) {
+    char quote = 0;
+    if (!has_lines) reader.skip_lines();
+    if (has_lines && (reader.skip_any(" \t"), !reader.take("- "))) break;
+    if (is_object) {
+      reader.take_quote(quote);
+      reader.skip(bare_end(reader.rest().substr(0, name_bytes_max), 0, " :\"'\\\n"));
+      reader.take_quote(quote);
+      if (!reader.take(":")) break;
+      reader.skip_any(" \t");
+    }
+    Reader item = reader;
+    const int backslashes = item.take_quote(quote);
+    const bool is_quoted = backslashes >= 0;
+    std::size_t end =
+        is_quoted ? closing_quote(text, item.at(), quote, backslashes) : bare_end(text, item.at());
+    if (end == npos) break;
+    if (is_quoted) end += static_cast<std::size_t>(backslashes) + 1;
+    Range one;
+    if ((is_quoted || name.is_password() || !is_array) &&
+        find_value(text.substr(0, end), reader, name, Judgement::code, quoted, one))
+      secret = {secret.end == 0 ? one.begin : secret.begin, one.end};
+    reader = Reader(text, end);
+    if (is_object || is_array) reader.skip_lines();
+    if (has_lines ? !reader.take_line_end() : !reader.take(",")) break;
+  }
+  return secret.end > 0;
+}
+
+// A block of YAML: the lines behind `password: |` that are indented.
+bool find_block(std::string_view text, Reader reader, const Name& name, Range& secret) {
+  reader.skip(1);
+  reader.skip_any("+-0123456789", 2);
+  reader.skip_any(" ");
+  if (!reader.take_line_end()) return false;
+  const std::size_t indent = reader.skip_any(" \t", name_bytes_max);
+  if (indent == 0 || !find_bare(text, reader.at(), name, Judgement::data, secret)) return false;
+  for (reader = Reader(text, secret.end); secret.end - secret.begin < value_bytes_max;) {
+    if (!reader.take_line_end() || reader.skip_any(" ", indent) < indent) break;
+    const std::size_t end = bare_end(text, reader.at());
+    if (end == reader.at() || (end < text.size() && one_of(text[end], " \t"))) break;
+    secret.end = end;
+    reader = Reader(text, end);
+  }
+  return true;
+}
+
+// Behind a blank: `--token VALUE`, `ENV API_KEY VALUE`, `PASSWORD 'VALUE'`, a line `requirepass VALUE`, `the
+// password is VALUE`.
+bool find_behind_blank(std::string_view text, Reader reader, const Name& name, Range& secret) {
+  if (name.is_flag) {  // `--token option`, `--destroy-token DESTROY-project` may be words
+    const std::string_view value =
+        reader.rest().substr(0, std::min(bare_end(reader.rest(), 0), judged_bytes_max));
+    const bool is_word = value.find_first_of("-_") != npos || classes_of(value) < 2;
+    return find_value(text, reader, name, is_word ? Judgement::data : Judgement::certain,
+                      name.is_password() ? Judgement::certain : Judgement::quoted, secret);
+  }
+  bool is_stated = reader.take("is ") || reader.take("| ") || name.is_variable;
+  char quote = 0;
+  Reader item = reader;
+  if (item.take_quote(quote) >= 0)
+    return (name.is_password() || name.is_variable) &&
+           find_value(text, reader, name, Judgement::code, Judgement::quoted, secret);
+  if (one_of(reader.peek(), "([") || !find_bare(text, reader.at(), name, Judgement::data, secret))
+    return false;
+  Reader after(text, secret.end);
+  const bool is_line = name.begin == 0 || one_of(text[name.begin - 1], "\n\"");
+  is_stated |= is_line && (after.at() >= text.size() || after.peek() == '"' || after.take_line_end());
+  is_stated |= !name.kind.is_plural && !any_word("pass password passwd passphrase passwort pwd psk",
+                                                 [&](auto one) { return one == plain(name.text); });
+  const std::string_view value = text.substr(secret.begin, secret.end - secret.begin);
+  return name.is_password() ? is_stated && is_token(value) && !is_made_of_words(value)
+                            : is_random_key(value) && (name.is_variable || classes_of(value) == 3);
+}
+
+// The name around `at`, up to `end`; its kind is not known yet.
+Name name_around(std::string_view text, std::size_t at, std::size_t end) {
+  Name name;
+  name.begin = at;
+  while (name.begin > 0 && at - name.begin < name_bytes_max &&
+         (is_word(text[name.begin - 1]) || text[name.begin - 1] == '.'))
+    --name.begin;
+  const char before = name.begin > 0 ? text[name.begin - 1] : ' ';
+  if (before == '\\' && one_of(text[name.begin], "nrt") && name.begin < at) ++name.begin;  // `\nTOKEN`
+  name.text = text.substr(name.begin, end - name.begin);
+  name.is_quoted = one_of(before, "\"'`") && end < text.size() && one_of(text[end], "\"'`\\");
+  name.is_flag = name.text[0] == '-' && one_of(before, " \t\n'\"`=,[(");
+  const std::string_view line = text.substr(0, name.begin - (name.begin > 0));
+  const bool is_exported = before == ' ' && !line.empty() && one_of(line.back(), "tVGv") &&
+                           ends_with_any(line, "export set ENV ARG --env setenv");
+  name.is_variable =
+      !name.is_quoted && (is_exported || std::none_of(name.text.begin(), name.text.end(), is_lower));
+  return name;
+}
+
+// Most values are short numbers, words and calls, and need no look at the name.
+bool is_harmless_at_once(std::string_view text, Reader reader, Sign sign, bool is_password,
+                                bool is_listed) {
+  constexpr std::size_t password_bytes_min = 6;  // digits
+  if (sign == Sign::arrow || sign == Sign::comma) return !one_of(reader.peek(), "\"'`\\brf");
+  const std::size_t end =
+      bare_end(text.substr(0, std::min(text.size(), reader.at() + judged_bytes_max)), reader.at());
+  const std::string_view word = text.substr(reader.at(), end - reader.at());
+  if (!is_letter(reader.peek()) && !is_digit(reader.peek())) return false;
+  if (end < text.size() && one_of(text[end], "\"'`\\")) return false;  // b"…"
+  if (sign == Sign::equals || sign == Sign::colon)
+    return (end < text.size() && one_of(text[end], "([{")) ||
+           word.size() < (is_password ? password_bytes_min : secret_bytes_min);
+  return sign == Sign::blank && !is_listed && word != "is" &&
+         std::none_of(word.begin(), word.end(), is_digit);
+}
+
+bool is_pass(std::string_view name, std::string_view word) {
+  if (!word.ends_with("pass")) return false;
+  const std::string_view of = word.substr(0, word.size() - 4);
+  if (name.size() > 4 && one_of(name[name.size() - 5], "_-.")) return !ends_with_any(of, not_pass);
+  return of.empty() || ends_with_any(of, before_pass);
+}
+
+}  // namespace
+
+SecretName secret_name(std::string_view name) {
+  while (!name.empty() && name[0] == '-') name.remove_prefix(1);
+  if (name.size() < 2 || name.size() > name_bytes_max) return {};
+  name = without_suffix(name);
+  if (std::any_of(name.begin(), name.end(), [](char c) { return !is_word(c) && c != '.' && c != ':'; }))
+    return {};
+  std::string word = plain(name);
+  SecretName found;
+  found.is_plural = word.ends_with('s') && !word.ends_with("pass");
+  if (found.is_plural) word.pop_back();
+  if (ends_with_any(word, passwords) || is_pass(name, word)) {
+    found.kind = NameKind::password;
+  } else if (ends_with_any(word, secrets) || name == "_auth") {
+    found.kind = NameKind::secret;
+  } else if (word.ends_with("token")) {
+    if (!ends_with_any(word.substr(0, word.size() - 5), harmless_tokens)) found.kind = NameKind::secret;
+  } else if (word.ends_with("key") && word.size() > 3) {
+    const std::string of = word.substr(0, word.size() - 3);
+    const std::size_t last = name.size() - 3 - found.is_plural;
+    const bool is_apart = one_of(name[last - 1], "_-.") || (is_upper(name[last]) && is_lower(name[last - 1]));
+    if (is_apart && !ends_with_any(of, harmless_keys)) found.kind = NameKind::key;
+  }
+  return found;
+}
+
+std::size_t value_behind(std::string_view text, std::size_t at) {
+  Reader reader(text, at);
+  bool has_blanks = false;
+  char quote = 0;
+  const Sign sign = take_sign({}, text, reader, has_blanks);
+  if (sign == Sign::none || sign == Sign::blank || sign == Sign::comma) return npos;
+  reader.take_quote(quote);
+  return reader.at();
+}
+
+bool find_assignment(std::string_view text, std::size_t at, std::size_t length, Range& secret) {
+  // Most names are mentioned, not assigned.
+  std::size_t end = at + length;
+  while (end < text.size() && end - at < name_bytes_max && is_word(text[end])) ++end;
+  if (end >= text.size() || !one_of(text[end], " \t\r\n\"'`\\:=*>],(")) return false;
+  const std::string_view next = text.substr(end, blanks_max + 8);  // `"input_tokens": 512`
+  const std::size_t number = next.find_first_not_of("\"\\: "),
+                    stop = next.find_first_not_of("0123456789", number);
+  if (number != npos && stop != npos && stop > number && stop - number < 6 && one_of(next[stop], ",} \n"))
+    return false;
+  Name name = name_around(text, at, end);
+  Reader reader(text, end);
+  bool has_blanks = false;
+  const Sign sign = take_sign(name, text, reader, has_blanks);
+  const bool is_listed = name.is_variable || name.is_quoted;
+  const Described described = is_listed && (sign == Sign::none || sign == Sign::blank)
+                                  ? described_value(Reader(text, end))
+                                  : Described{};
+  if (described.at == npos &&
+      (sign == Sign::none ||
+       is_harmless_at_once(text, reader, sign, lower(text[at]) == 'p', name.is_variable || name.is_flag)))
+    return false;
+  std::string literal(text.substr(at, length));
+  const std::size_t blank = literal.find(' ');
+  if (blank != npos) literal[blank] = '_';
+  name.kind = secret_name(blank != npos ? literal : name.text);
+  if (name.kind.kind == NameKind::none) return false;
+  if (length > 3 && lower(text[at]) == 't') {  // `next page token: …`
+    std::string_view before = text.substr(0, at);
+    while (!before.empty() && one_of(before.back(), "_- ")) before.remove_suffix(1);
+    const std::size_t begin = before.size() - std::min<std::size_t>(before.size(), 14);
+    if (ends_with_any(plain(before.substr(begin)), harmless_tokens)) return false;
+  }
+  const bool is_password = name.is_password();
+  if (find_described(text, described, name, secret)) return true;
+  if (sign == Sign::none) return false;
+  if (sign == Sign::blank) return find_behind_blank(text, reader, name, secret);
+  if (sign == Sign::colon && !has_blanks && name.begin > 0 && text[name.begin - 1] == ':')
+    return false;  // `arn:…:secret:name`
+  if (sign == Sign::colon && one_of(reader.peek(), "|>")) return find_block(text, reader, name, secret);
+  const bool is_query = name.begin > 0 && one_of(text[name.begin - 1], "?&;") && name.text.find('.') == npos;
+  const bool is_certain =
+      sign == Sign::equals && !has_blanks && (name.is_flag || name.is_variable || is_query);
+  if (sign == Sign::comma && !name.is_quoted && !is_password) name.kind.kind = NameKind::key;
+  const bool is_defined =
+      sign == Sign::comma
+          ? name.is_quoted && text.substr(0, text.find_last_of('(', name.begin)).ends_with("define")
+          : is_password;
+  const Judgement quoted = is_certain || is_defined ? Judgement::certain : Judgement::quoted;
+  Judgement bare = is_certain ? Judgement::certain : Judgement::code;
+  if (sign == Sign::element) {
+    const std::string_view content = reader.rest().substr(0, value_bytes_max);
+    const std::size_t close = content.find_first_of("<]\n ");
+    if (close == npos ||
+        !(content.substr(close).starts_with("</") || content.substr(close).starts_with("]]>")))
+      return false;
+    bare = is_password ? Judgement::certain : Judgement::data;
+  }
+  if (name.kind.is_plural) {
+    Reader list = reader;
+    if (reader.peek() == '{' && !is_password) name.kind.kind = NameKind::key;
+    if (one_of(reader.peek(), "[{") || list.take_line_end() || (name.is_variable && sign == Sign::equals))
+      return find_list(text, reader, name, quoted, secret);
+    return false;
+  }
+  return find_value(text, reader, name, bare, quoted, secret);
 }
 
 }  // namespace earshot::redact

@@ -19,14 +19,20 @@ int commonness(char c, bool any_case) {
   constexpr std::string_view rare_first = "zqjxkvbywgpfmucdlhrsnioate";
   if (is_letter(c) && (any_case || c == lower(c))) return 3 + static_cast<int>(rare_first.find(lower(c)));
   if (c == ' ') return 30;
-  return is_letter(c) ? 3 : 6;  // capitals; digits and signs
+  return c == '_' ? 12 : c == '-' ? 16 : 6;  // or capitals, digits and other signs
 }
+
+// Parts of common words and names that consist of rare bytes.
+constexpr std::string_view common =
+    "key|log|ock| "
+    "by|uff|ryp|ypt|cry|ong|nd_|ttp|htt|in_|ve_|ify|ifi|256|512|tps|hpp|nu_|th_|glo|gli|lim|-cl|mas|riv|pri|"
+    "iva|cke|ker|d b|gin|by |vat";
 
 // Finds many short literals in a text in one pass.
 //
-// Each literal is represented by its three rarest bytes. A table of 64 Ki entries, indexed by a hash of three
-// bytes, marks the candidates. Text without candidates costs two loads and a multiplication per byte and one
-// untaken branch per eight bytes; literals are compared at candidates only.
+// Each literal is represented by its three rarest bytes. A table of 256 Ki entries, indexed by a hash of
+// three bytes, marks the candidates. Text without candidates costs two loads and a multiplication per byte
+// and one untaken branch per eight bytes; literals are compared at candidates only.
 class Prefilter {
  public:
   static constexpr std::size_t literal_bytes_min = 3;
@@ -62,12 +68,12 @@ class Prefilter {
   struct Entry {
     std::string text;
     std::size_t id = 0;
-    std::uint16_t next = 0;  // with the same hash; 0: none
+    std::uint16_t next = 0;  // with the same head; 0: none
     std::uint8_t rarest = 0;
     bool any_case = false;
   };
 
-  static constexpr unsigned hash_bits = 16;
+  static constexpr unsigned hash_bits = 18, head_shift = 4;
 
   static std::uint32_t three(const char* bytes) {
     const auto byte = [&](int at) { return std::uint32_t{static_cast<unsigned char>(bytes[at])}; };
@@ -84,7 +90,7 @@ class Prefilter {
 
   template <class Hit>
   [[gnu::noinline]] void compare(std::string_view text, std::size_t position, Hit& hit) const {
-    for (std::uint16_t next = heads_[hash(three(text.data() + position))]; next != 0;) {
+    for (std::uint16_t next = heads_[hash(three(text.data() + position)) >> head_shift]; next != 0;) {
       const Entry& entry = entries_[next];
       next = entry.next;
       if (position < entry.rarest) continue;
@@ -93,11 +99,10 @@ class Prefilter {
     }
   }
   static bool matches(std::string_view text, std::size_t begin, const Entry& entry);
-  void insert(std::uint32_t three_bytes, Entry entry);
 
-  std::vector<std::uint8_t> maybe_ = std::vector<std::uint8_t>(1 << hash_bits);    // by hash; 1: a candidate
-  std::vector<std::uint16_t> heads_ = std::vector<std::uint16_t>(1 << hash_bits);  // by hash; 0: none
-  std::vector<Entry> entries_ = std::vector<Entry>(1);                             // [0] is not used
+  std::vector<std::uint8_t> maybe_ = std::vector<std::uint8_t>(1 << hash_bits);  // by hash; 1: a candidate
+  std::vector<std::uint16_t> heads_ = std::vector<std::uint16_t>(1 << (hash_bits - head_shift));  // 0: none
+  std::vector<Entry> entries_ = std::vector<Entry>(1);  // [0] is not used
 };
 
 void Prefilter::add(std::string_view literal, bool any_case, std::size_t id) {
@@ -107,11 +112,11 @@ void Prefilter::add(std::string_view literal, bool any_case, std::size_t id) {
   for (std::size_t at = 0; at + 3 <= literal.size(); ++at) {
     int cost = 0;
     for (std::size_t i = 0; i < 3; ++i) cost += commonness(literal[at + i], any_case);
-    if (literal.substr(at, 3) == "key") cost += 30;  // rare letters, but a common word
+    const std::string_view bytes = literal.substr(at, 3);
+    if (common.find(bytes) != npos) cost += 30;
     if (cost < rarest_cost) rarest = at, rarest_cost = cost;
   }
-  const Entry entry{std::string(literal), id, 0, static_cast<std::uint8_t>(rarest), any_case};
-  std::vector<std::uint32_t> spellings;  // of the three bytes, each once
+  std::vector<std::uint32_t> heads;  // one entry each, or the literal would be reported twice
   for (unsigned spelling = 0; spelling < (any_case ? 8u : 1u); ++spelling) {
     char bytes[3];
     for (unsigned i = 0; i < 3; ++i) {
@@ -119,26 +124,14 @@ void Prefilter::add(std::string_view literal, bool any_case, std::size_t id) {
       if (any_case && is_letter(bytes[i]))
         bytes[i] = static_cast<char>(spelling >> i & 1 ? bytes[i] & ~32 : bytes[i] | 32);
     }
-    const std::uint32_t written = three(bytes);
-    if (std::find(spellings.begin(), spellings.end(), written) != spellings.end()) continue;
-    spellings.push_back(written);
+    const std::uint32_t h = hash(three(bytes)), head = h >> head_shift;
+    maybe_[h] = 1;
+    if (std::find(heads.begin(), heads.end(), head) != heads.end()) continue;
+    heads.push_back(head);
+    assert(entries_.size() < 65535);
+    entries_.push_back({std::string(literal), id, heads_[head], static_cast<std::uint8_t>(rarest), any_case});
+    heads_[head] = static_cast<std::uint16_t>(entries_.size() - 1);
   }
-  // Two spellings may share a hash: one entry per hash, or a literal would be reported twice.
-  std::vector<std::uint32_t> hashes;
-  for (const std::uint32_t one : spellings) {
-    if (std::find(hashes.begin(), hashes.end(), hash(one)) != hashes.end()) continue;
-    hashes.push_back(hash(one));
-    insert(one, entry);
-  }
-}
-
-void Prefilter::insert(std::uint32_t three_bytes, Entry entry) {
-  const std::uint32_t h = hash(three_bytes);
-  maybe_[h] = 1;
-  entry.next = heads_[h];
-  assert(entries_.size() < 65535);
-  heads_[h] = static_cast<std::uint16_t>(entries_.size());
-  entries_.push_back(std::move(entry));
 }
 
 bool Prefilter::matches(std::string_view text, std::size_t begin, const Entry& entry) {
@@ -158,37 +151,21 @@ struct Found {
 };
 
 // `gh[po]_|hf_` → ghp_, gho_, hf_
-std::vector<std::string> literals_of(std::string_view list) {
-  std::vector<std::string> all, open{""};
-  const auto close = [&] {
-    for (std::string& one : open)
-      if (!one.empty()) all.push_back(std::move(one));
-    open = {""};
-  };
-  for (std::size_t at = 0; at < list.size(); ++at) {
-    if (list[at] == '|') {
-      close();
-      continue;
-    }
-    std::string_view bytes = list.substr(at, 1);
-    if (list[at] == '[') {
-      const std::size_t end = list.find(']', at);
-      bytes = list.substr(at + 1, end - at - 1);
-      at = end;
-    }
-    std::vector<std::string> longer;
-    for (const std::string& one : open)
-      for (const char c : bytes) longer.push_back(one + c);
-    open = std::move(longer);
+void append_literals(std::string list, std::vector<std::string>& all) {
+  for (std::size_t end = 0;; list.erase(0, end + 1)) {
+    end = list.find('|');
+    const std::string one = list.substr(0, end);
+    const std::size_t open = one.find('['), close = one.find(']');
+    if (open == npos) all.push_back(one);
+    for (std::size_t at = open; at != npos && ++at < close;)
+      append_literals(one.substr(0, open) + one[at] + one.substr(close + 1), all);
+    if (end == npos) return;
   }
-  close();
-  return all;
 }
 
-std::unique_ptr<re2::RE2> compiled(std::string_view pattern, bool bytes) {
+std::unique_ptr<re2::RE2> compiled(std::string_view pattern) {
   re2::RE2::Options options;
   options.set_log_errors(false);
-  if (bytes) options.set_encoding(re2::RE2::Options::EncodingLatin1);
   return std::make_unique<re2::RE2>(re2::StringPiece(pattern.data(), pattern.size()), options);
 }
 
@@ -223,10 +200,14 @@ bool merge(std::vector<Found>& found) {
 }  // namespace
 
 struct Redactor::Parts {
+  struct BuiltIn {
+    std::size_t name = 0;  // in names
+    Shape shape, before;
+  };
   struct Pattern {
-    std::unique_ptr<re2::RE2> expression;  // null: the rule has a function
-    std::size_t name = 0;                  // in names
-    int groups = 0;                        // 0 or 1
+    std::unique_ptr<re2::RE2> expression;
+    std::size_t name = 0;
+    int groups = 0;  // 0 or 1
   };
 
   std::size_t name_of(std::string_view name) {
@@ -247,23 +228,18 @@ struct Redactor::Parts {
 
   std::vector<std::string> names;
   std::deque<std::atomic<std::uint64_t>> counts;  // by name
-  std::vector<Pattern> built_in, user_rules;      // built_in: as rules() has them
-  std::unique_ptr<re2::RE2> any_user_rule;        // null: fewer than two rules, or too large
+  std::vector<BuiltIn> built_in;                  // as rules() has them
+  std::vector<Pattern> user_rules;
+  std::unique_ptr<re2::RE2> any_user_rule;  // null: fewer than two rules, or too large
   Prefilter literals;
   std::string error;
 };
 
 void Redactor::Parts::add(const Rule& rule) {
-  const std::size_t which = built_in.size();
-  Pattern pattern;
-  pattern.name = name_of(rule.name);
-  if (rule.pattern) {
-    pattern.expression = compiled(rule.pattern, true);
-    pattern.groups = std::min(1, pattern.expression->NumberOfCapturingGroups());
-  }
-  built_in.push_back(std::move(pattern));
-  const std::string_view list = rule.literals.empty() ? assignment_words() : rule.literals;
-  for (const std::string& one : literals_of(list)) literals.add(one, rule.any_case, which);
+  std::vector<std::string> all;
+  append_literals(std::string(rule.literals), all);
+  for (const std::string& one : all) literals.add(one, rule.flags & Rule::any_case, built_in.size());
+  built_in.push_back({name_of(rule.name), Shape(rule.shape), Shape(rule.before)});
 }
 
 // The error; empty: the rule is used.
@@ -272,7 +248,7 @@ std::string Redactor::Parts::add(const UserRule& rule) {
   if (!is_rule_name(rule.name)) return subject + "has a bad name: use a to z, 0 to 9 and _";
   if (std::find(names.begin(), names.end(), rule.name) != names.end())
     return subject + "has the name of another rule: choose a new one";
-  auto expression = compiled(rule.pattern, false);
+  auto expression = compiled(rule.pattern);
   if (!expression->ok())
     return subject + "is not a regular expression that RE2 accepts: " + expression->error() + " in `" +
            rule.pattern + "`";
@@ -291,7 +267,7 @@ void Redactor::Parts::join_user_rules() {
   std::string all;
   for (const Pattern& one : user_rules)
     all += (all.empty() ? "(?:" : "|(?:") + one.expression->pattern() + ")";
-  any_user_rule = compiled(all, false);
+  any_user_rule = compiled(all);
   if (!any_user_rule->ok()) any_user_rule.reset();  // too large: each rule is searched
 }
 
@@ -309,24 +285,13 @@ void Redactor::Parts::search(std::string_view text, Search& search) const {
 void Redactor::Parts::try_rule(std::string_view text, std::size_t which, std::size_t at, std::size_t length,
                                Search& search) const {
   const Rule& rule = rules()[which];
-  auto& covered = search.covered;
-  if (at < covered[which] || !may_begin(text, at, rule.before)) return;
+  if (at < search.covered[which] || !may_begin(text, at, rule.flags)) return;
   Range secret;
-  if (rule.find) {
-    if (!rule.find(text, at, length, secret)) return;
-    covered[which] = secret.end;
-  } else {
-    const Pattern& pattern = built_in[which];
-    re2::StringPiece groups[2];
-    if (!pattern.expression->Match(re2::StringPiece(text.data(), text.size()), at, text.size(),
-                                   re2::RE2::ANCHOR_START, groups, 1 + pattern.groups))
-      return;
-    const re2::StringPiece& group = groups[pattern.groups];
-    secret.begin = static_cast<std::size_t>(group.data() - text.data());
-    secret.end = secret.begin + group.size();
-    if (rule.is_secret && !rule.is_secret(text.substr(secret.begin, group.size()))) return;
-    covered[which] = secret.end;
-  }
+  if (!(rule.find
+            ? rule.find(text, at, length, secret)
+            : find_shape(rule, built_in[which].shape, built_in[which].before, text, at, length, secret)))
+    return;
+  search.covered[which] = secret.end;
   search.found.push_back({secret, which});
 }
 
@@ -407,16 +372,22 @@ std::string_view Redactor::clean(std::string_view text, std::size_t shown_bytes,
   return scratch;
 }
 
-bool Redactor::is_secret_key(std::string_view key) const { return is_secret_name(key); }
+std::optional<SecretPlace> Redactor::secret_place(std::string_view key) const {
+  const SecretName name = secret_name(key);
+  if (name.kind == NameKind::none) return std::nullopt;
+  if (name.kind == NameKind::key) return SecretPlace::random;
+  return name.is_plural && name.kind != NameKind::password ? SecretPlace::member : SecretPlace::value;
+}
 
 std::string_view Redactor::replace_whole(std::string_view value, SecretPlace place,
                                          std::string& scratch) const {
-  constexpr std::size_t number_bytes_min = 4;  // shorter ones are counts and positions
+  // Shorter numbers are counts and positions, those in a list may be of a tokenizer.
+  constexpr std::size_t number_bytes_min = 4, list_number_bytes_min = 7;
   if (is_placeholder(value) || is_path(value)) return {};
   if (place == SecretPlace::number && value.size() < number_bytes_min) return {};
-  if (place == SecretPlace::member &&
-      (value.find_first_of(" \t\r\n") != std::string_view::npos || is_made_of_words(value)))
-    return {};
+  if (place == SecretPlace::list_number && value.size() < list_number_bytes_min) return {};
+  if (place == SecretPlace::member && !is_plausible(value, Judgement::quoted, false)) return {};
+  if (place == SecretPlace::random && !is_random_key(value)) return {};
   const auto name = std::find(parts_->names.begin(), parts_->names.end(), assignment_rule);
   ++parts_->counts[static_cast<std::size_t>(name - parts_->names.begin())];
   scratch.assign("[redacted:").append(assignment_rule) += ']';

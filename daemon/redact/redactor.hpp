@@ -1,9 +1,9 @@
 // Redacts known secret formats and those of the user's rules: each secret becomes `[redacted:<rule>]`.
 //
 // Nine tenths of all text has no candidate. One pass finds the literals that introduce a secret (`ghp_`,
-// `eyJ`, `password`, …; class Prefilter). Only there is the literal's rule tried, as an anchored RE2 pattern,
-// which stops at the first byte that does not match. User rules have no known literal: if all of them joined
-// into one expression match somewhere, each is searched in the whole text.
+// `eyJ`, `password`, …; class Prefilter). Only there is the literal's rule tried: the shape of its token, or
+// a function. User rules are RE2 expressions without a known literal: if all of them joined into one match
+// somewhere, each is searched in the whole text.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -37,7 +37,7 @@ class Redactor final : public TextFilter {
 
   using TextFilter::clean;
   std::string_view clean(std::string_view text, std::size_t shown_bytes, std::string& scratch) const override;
-  bool is_secret_key(std::string_view key) const override;
+  std::optional<SecretPlace> secret_place(std::string_view key) const override;
   std::string_view replace_whole(std::string_view value, SecretPlace place,
                                  std::string& scratch) const override;
   /// More than any built-in rule needs to recognise a secret.

@@ -209,6 +209,16 @@ std::vector<Canary> make() {
        lower_hex.substr(0, 36) + "/IncomingWebhook/" + lower_hex.substr(0, 32) + "/" +
            lower_hex.substr(0, 36),
        ""},
+      {"command_password", "mysql -u root -p", "w9Lr7Tn5Xc", " shop"},
+      {"command_password", "sshpass -p '", "w9Lr7Tn5Xc", "' ssh host"},
+      {"command_password", "http -a keeper:", "w9Lr7Tn5Xc", " api.example"},
+      {"cookie", "Set-Cookie: sessionid=", lower_hex.substr(0, 32), "; Path=/; HttpOnly"},
+      {"cookie", "Cookie: theme=dark; sid=", letters, "; lang=en"},
+      {"pgpass", "db.internal:5432:shop:keeper:", "w9Lr7Tn5Xc", ""},
+      {"password_hash", "root:$6$", "Zk3Qw9Lr$" + letters + letters, ":19000:0:99999:7:::"},
+      {"password_hash", "keeper:$2y$", "10$" + letters + "Vb8Hj6Mf4Pd", ""},
+      {"url_password", "https://", letters, "@github.com/a/b"},
+      {"private_key", "Private-Lines: 2\n", line64 + "\n" + line64 + "\nPrivate", "-MAC: d41d8cd98f"},
       {"authorization", "{\"auths\":{\"r.example\":{\"auth\": \"", "a2VlcGVyOm9pbA==", "\"}}}"},
       {"authorization", "Authorization: ", letters, ""},
       {"authorization", "Authorization: Bearer ", letters, ""},
@@ -252,7 +262,16 @@ std::vector<Canary> make() {
                                                         {"b\\nPASSWORD=", "\\nUSER=x"},
                                                         {"secret_key_base: ", ""},
                                                         {"_authToken=", ""},
-                                                        {"passphrase: b\"", "\""}})
+                                                        {"passphrase: b\"", "\""},
+                                                        {"{\"api_keys\":[\"", "\"]}"},
+                                                        {"password: |\n  ", ""},
+                                                        {"define('DB_PASSWORD', '", "');"},
+                                                        {"variable \"db_password\" { default = \"", "\" }"},
+                                                        {"<password>", "</password>"},
+                                                        {"- name: DB_PASSWORD\n  value: ", ""},
+                                                        {"wget --http-password ", " x"},
+                                                        {"Server=db;Password=", ";"},
+                                                        {"https://x.example/?api_key=", "&b=1"}})
     all.push_back({"secret", before, value, after});
   all.push_back(
       {"secret", "password: \"", "correct!horse#battery", "\""});  // letters and signs, between quotes
@@ -267,6 +286,9 @@ std::vector<Canary> make() {
   all.push_back({"secret", "machine api.example login keeper password ", value, ""});
   all.push_back({"secret", "default login keeper password ", value, ""});
   all.push_back({"secret", "password: ", "hunter2abc", ""});
+  all.push_back({"secret", "export STRIPE_KEY=", letters, ""});
+  all.push_back({"secret", "ansible_ssh_pass: ", "gXiPZoWeMeav", ""});  // letters only
+  all.push_back({"secret", "tool --password=", "RjMcIFLpuch", " x"});
   all.push_back(
       {"secret", "{\"password\":\"", "w9Lr7Tn5Xc\\\"Vb8Hj6Mf4P", "\"}"});  // an escaped quote is no end
   return all;

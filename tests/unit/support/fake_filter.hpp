@@ -23,7 +23,9 @@ class FakeFilter final : public TextFilter {
     scratch = std::move(out);
     return scratch;
   }
-  bool is_secret_key(std::string_view key) const override { return key == "oil"; }
+  std::optional<SecretPlace> secret_place(std::string_view key) const override {
+    return key == "oil" ? std::optional(SecretPlace::value) : std::nullopt;
+  }
   std::string_view replace_whole(std::string_view value, SecretPlace, std::string& scratch) const override {
     if (value.empty()) return {};
     scratch = stars;
