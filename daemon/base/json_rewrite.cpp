@@ -109,7 +109,7 @@ class Rewriter {
  private:
   struct Level {
     bool is_object = false;
-    std::optional<SecretPlace> place;  // of what is inside, unless a key of this object says more
+    std::optional<SecretPlace> place;  // of its values; a key of this object can narrow it
     std::size_t index = 0;             // of the current element
     std::size_t key_begin = 0;         // of the current member's key in the output, without quotes
     std::size_t key_bytes = 0;

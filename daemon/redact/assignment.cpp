@@ -405,8 +405,7 @@ Name name_around(std::string_view text, std::size_t at, std::size_t end) {
 }
 
 // Most values are short numbers, words and calls, and need no look at the name.
-bool is_harmless_at_once(std::string_view text, Reader reader, Sign sign, bool is_password,
-                                bool is_listed) {
+bool is_harmless_at_once(std::string_view text, Reader reader, Sign sign, bool is_password, bool is_listed) {
   constexpr std::size_t password_bytes_min = 6;  // digits
   if (sign == Sign::arrow || sign == Sign::comma) return !one_of(reader.peek(), "\"'`\\brf");
   const std::size_t end =
