@@ -241,7 +241,9 @@ Daemon::~Daemon() {
 void Daemon::start(std::function<void(const std::string&)> on_ready) {
   on_ready_ = std::move(on_ready);
   status_tracker_->start();
-  tail_.start([this] { ready(); });
+  // After the statuses that follow from history: the first ones that clients see are those of live processes.
+  tail_.start(
+      [this] { boost::asio::post(io_, [this] { status_tracker_->when_examined([this] { ready(); }); }); });
 }
 
 void Daemon::ready() {

@@ -276,6 +276,8 @@ constexpr Sample samples[] = {
      R"("state":"waiting","reason":"plan","detail":"1. add an index","source":"registry","since":"NOW")"},
     {"status", "status",
      R"("state":"waiting","reason":"permission","detail":"approve Bash: make soak","source":"registry","since":"NOW")"},
+    {"done", "status",
+     R"("state":"idle","source":"registry","since":"NOW","done":{"outcome":"completed","turn":3,"turns":2,"prompted":"NOW","duration_ms":95000,"waited_ms":4000})"},
     {"turn.started", "turn.started", R"("turn":3,"prompt":"Repair the fog signal.","origin":"human")"},
     {"turn.finished", "turn.finished",
      R"("turn":3,"outcome":"completed","stop_reason":"end_turn","duration_ms":95000,"tools":7,"usage":{"input":20,"output":900,"cache_read":0,"cache_write":0})"},
@@ -308,7 +310,7 @@ std::string sample_event(std::string_view name, std::int64_t now_ms) {
   if (found == std::end(samples)) return {};
   const std::string time = format_time(now_ms);
   std::string fields(found->fields);
-  if (const std::size_t at = fields.find("NOW"); at != fields.npos) fields.replace(at, 3, time);
+  for (std::size_t at; (at = fields.find("NOW")) != fields.npos;) fields.replace(at, 3, time);
   std::string frame = R"({"type":")" + std::string(found->type) +
                       R"(","host":"here","session":"5a3b1e00-0000-4000-8000-000000000001")";
   if (found->type != "status")
@@ -414,10 +416,13 @@ int test_command(const Options& options) {
     if (const auto sample_frame = session_parser.parse(sample)) session_cache.update(*sample_frame);
   }
   session_cache.update(*frame);
-  const EventContext context = session_cache.event_context(*frame, json, now_ms());
+  const EventContext as_event = session_cache.event_context(*frame, json, now_ms());
+  const auto as_done = session_cache.done_context(*frame, as_event);  // a status may state this, too
   bool all_sent = true;
   std::size_t matched = 0;
   for (const Rule& rule : read.rules.rules) {
+    const bool is_done = as_done && find_mismatch(rule, *as_done).why.empty();
+    const EventContext& context = is_done ? *as_done : as_event;
     const Mismatch miss = find_mismatch(rule, context);
     if (!miss.why.empty()) {
       if (!options.json) std::cout << rule.name << ": no, " << safe_text(miss.why) << "\n";

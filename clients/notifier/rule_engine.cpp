@@ -23,7 +23,8 @@ std::string group_key_of(const Notice& notice) {
 
 // Users ask why these caused no notice, so mismatches are recorded.
 bool is_recorded(const EventContext& context) {
-  return context.agent.empty() && (context.type == "turn.finished" || context.values.contains("reason"));
+  return context.agent.empty() &&
+         (context.type == "done" || context.type == "turn.finished" || context.values.contains("reason"));
 }
 
 constexpr double context_drop_points = 5;  // below the condition: fluctuations do not count as a drop
@@ -96,7 +97,8 @@ void RuleEngine::resume(std::int64_t now_ms) {
   std::erase_if(state_.held, [&](EngineState::Held& each) {
     const Rule* const rule = find_rule(each.notice.rule);
     const std::int64_t age = each.notice.time_ms > 0 ? now_ms - each.notice.time_ms : 0;
-    const bool may_be_old = rule != nullptr && rule->after_quiet;
+    const bool is_state = each.notice.type == "status" && !each.is_escalation;  // another status drops it
+    const bool may_be_old = is_state || (rule != nullptr && rule->after_quiet);
     // One that is still to be held, or that escalates, may be about an old event.
     const std::int64_t overdue = each.due_ms >= forever ? age : std::min(age, now_ms - each.due_ms);
     if (overdue > rules_.max_age_ms && !may_be_old) {
@@ -121,8 +123,12 @@ void RuleEngine::handle(const common::Fields& frame, std::string_view json, std:
   if (type == "session" || type == "status") {
     seen_sessions_.emplace(session);
     if (type == "session") evaluate_limits(frame, now_ms);
-    if (type == "status" || frame.object("status"))
-      return apply_status(session_cache_.event_context(frame, json, now_ms), now_ms);
+    if (type == "status" || frame.object("status")) {
+      const EventContext context = session_cache_.event_context(frame, json, now_ms);
+      apply_status(context, now_ms);
+      if (const auto done = session_cache_.done_context(frame, context)) evaluate(*done, now_ms);
+      return;
+    }
   }
   if (is_refined) {
     if (const auto status = session_cache_.current_status(session)) {
@@ -139,7 +145,10 @@ void RuleEngine::handle(const common::Fields& frame, std::string_view json, std:
     if (rules_.uses_context() && session_cache_.needs_context_window(session))
       windows_wanted_.emplace(session);
   }
-  if (type == "turn.started" && frame.text("agent").empty())
+  // What a hook, a task or a schedule begins answers nothing.
+  const std::string_view origin = frame.text("origin");
+  const bool is_prompted = origin != "hook" && origin != "task" && origin != "agent";
+  if (type == "turn.started" && frame.text("agent").empty() && is_prompted)
     acknowledge([&](const AckKey& ack_key) { return !ack_key.is_status && ack_key.session == session; },
                 "the next turn began", now_ms);
   const bool wanted = std::any_of(rules_.rules.begin(), rules_.rules.end(), [&](const Rule& rule) {
@@ -270,8 +279,9 @@ void RuleEngine::evaluate(const Rule& rule, const EventContext& context, std::in
   changed_ = true;
   const std::int64_t age = context.time_ms > 0 ? std::max<std::int64_t>(0, now_ms - context.time_ms) : 0;
   const bool is_event = context.type != "status";
+  const bool still_waits = !is_event && context.value("state", View::meta) == "waiting";
   std::string why;
-  if (age > rules_.max_age_ms && !context.is_next_request)
+  if (age > rules_.max_age_ms && !still_waits)
     why = "it happened " + format_duration(common::Ms(age)) + " ago, more than " +
           duration_literal(common::Ms(rules_.max_age_ms));
   else if (is_event && is_replaying_ && context.time_ms == 0)

@@ -59,7 +59,7 @@ class RuleEngine {
   static constexpr std::size_t open_max = 500;  // above it the oldest is no longer closed when answered
   static constexpr std::size_t throttles_max = 4096;
   static constexpr std::size_t group_after =
-      3;  // unanswered notices of a rule within group_ms: further ones are grouped
+      5;  // unanswered notices of a rule within group_ms: further ones are grouped
   static constexpr std::int64_t group_ms = 10'000;   // and sent as one notice after this time
   static constexpr std::size_t group_lines_max = 6;  // notices that a group lists by title
 

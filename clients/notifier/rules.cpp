@@ -377,7 +377,7 @@ std::vector<std::string> Rules::types() const {
   for (const Rule& rule : rules) {
     for (const std::string& type : rule.on) {
       const bool is_covered =
-          type == "status" ||
+          type == "status" || type == "done" ||
           std::any_of(types.begin(), types.end(), [&](const auto& each) { return matches_glob(each, type); });
       if (!is_covered) types.push_back(type);
     }
@@ -398,11 +398,14 @@ bool Rules::uses_context() const {
 Mismatch find_mismatch(const Rule& rule, const EventContext& context) {
   if (!any_matches(rule.on, context.type)) return {"it is not " + join(rule.on, "or"), false};
   if (!rule.subagents && !context.agent.empty()) return {"it is an event of a subagent", false};
+  if (!rule.headless && context.is_headless) return {"it runs without a terminal", true};
   std::string why;
   std::size_t mismatch_count = 0;
   for (const Condition& condition : rule.conditions) {
     const std::string reason = condition_mismatch(condition, context);
     if (reason.empty()) continue;
+    // A rule for failed turns is not about the others.
+    if (condition.key == "outcome" && context.type == "turn.finished") return {reason, false};
     if (mismatch_count++ == 0) why = reason;
   }
   return {why, mismatch_count > 0};

@@ -133,6 +133,7 @@ struct Rule {
   std::vector<std::string> on;  // globs of types
   std::vector<Condition> conditions;
   bool subagents = false;  // also matches events of subagents
+  bool headless = false;   // also matches `done` of runs without a terminal
   std::vector<std::string> sinks;
   Template title, body;
   Urgency urgency = Urgency::normal;

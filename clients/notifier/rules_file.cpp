@@ -169,11 +169,27 @@ constexpr ConditionKey condition_keys[] = {
 };
 
 constexpr std::string_view states[] = {"working", "waiting", "idle", "ended", "unknown"};
-constexpr std::string_view types[] = {
-    "status",        "session.started", "session.updated",     "turn.started",      "turn.finished",
-    "message.added", "tool.invoked",    "tool.finished",       "todo.updated",      "compaction.started",
-    "agent.started", "agent.finished",  "compaction.finished", "task.finished",     "queue.changed",
-    "usage.updated", "api.failed",      "limits.updated",      "files.snapshotted", "line.skipped"};
+constexpr std::string_view types[] = {"status",
+                                      "done",
+                                      "session.started",
+                                      "session.updated",
+                                      "turn.started",
+                                      "turn.finished",
+                                      "message.added",
+                                      "tool.invoked",
+                                      "tool.finished",
+                                      "todo.updated",
+                                      "compaction.started",
+                                      "agent.started",
+                                      "agent.finished",
+                                      "compaction.finished",
+                                      "task.finished",
+                                      "queue.changed",
+                                      "usage.updated",
+                                      "api.failed",
+                                      "limits.updated",
+                                      "files.snapshotted",
+                                      "line.skipped"};
 
 // Reports patterns that match none of the known values.
 void check_patterns(const RulesReader& reader, const Item& item, const std::vector<std::string>& patterns,
@@ -273,7 +289,7 @@ void read_types(const RulesReader& reader, const Item& item, Rule& rule) {
   auto on = reader.read_strings(item);
   if (!on) return;
   for (std::string& each : *on) {
-    if (each != "status") each = common::type_pattern(each);
+    if (each != "status" && each != "done") each = common::type_pattern(each);
   }
   check_patterns(reader, item, *on, types);
   rule.on = std::move(*on);
@@ -343,6 +359,7 @@ constexpr RuleKey rule_keys[] = {
      [](Reader& r, const Item& item, Rule& rule) { set(rule.after_quiet, r.read_bool(item)); }},
     {"view", [](Reader& r, const Item& item, Rule& rule) { set(rule.view, r.read_choice(item, views)); }},
     {"escalate", read_escalations},
+    {"headless", [](Reader& r, const Item& item, Rule& rule) { set(rule.headless, r.read_bool(item)); }},
     {"subagents", [](Reader& r, const Item& item, Rule& rule) { set(rule.subagents, r.read_bool(item)); }},
 };
 
@@ -393,7 +410,7 @@ std::optional<Rule> read_rule(const RulesReader& reader, const toml::table& tabl
     reader.add_problem(table.source(), "`context` means once per session and compaction: omit `once`");
   if (rule.on.empty())
     reader.add_problem(table.source(),
-                       "a rule needs `on` or `status`: on = \"turn.finished\", or status = \"waiting\"");
+                       "a rule needs `on` or `status`: on = \"done\", or status = \"waiting\"");
   const bool names_status = std::find(rule.on.begin(), rule.on.end(), "status") != rule.on.end();
   if (names_status && rule.on.size() > 1)
     reader.add_problem(table.source(), "`on` is either \"status\" or event types: write two rules");

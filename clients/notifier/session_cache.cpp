@@ -364,6 +364,34 @@ EventContext SessionCache::event_context(const Fields& frame, std::string_view j
   return context;
 }
 
+std::optional<EventContext> SessionCache::done_context(const Fields& frame,
+                                                       const EventContext& context) const {
+  const Fields done =
+      frame.text("type") == "session" ? frame.object("status").object("done") : frame.object("done");
+  const Session* const session = sessions_.find(context.session);
+  if (!done || session == nullptr) return std::nullopt;
+  EventContext result;
+  result.type = "done";
+  result.host = context.host, result.session = context.session;
+  result.frame = context.frame;
+  result.is_daemon_known = context.is_daemon_known;
+  result.is_headless = done.flag("headless");
+  result.duration_ms = number(done, "duration_ms");
+  const auto prompted = parse_time(done.text("prompted"));
+  if (prompted && result.duration_ms)
+    result.time_ms = adjust_time(context.host, *prompted + static_cast<std::int64_t>(*result.duration_ms));
+  result.values["outcome"] = done.text("outcome");
+  result.values["turn"] = number_text(done, "turn");
+  if (done.integer("turns").value_or(1) > 1) result.values["turns"] = number_text(done, "turns");
+  if (const std::int64_t waited = done.integer("waited_ms").value_or(0); waited >= 1000)
+    result.values["waited"] = format_duration(common::Ms(waited));
+  if (result.time_ms) result.values["time"] = format_time_if_valid(result.time_ms);
+  set_variables(*session, result);
+  result.id = digest("done\n" + context.host + '\n' + context.session + '\n' + result.values["turn"] + '\n' +
+                     std::string(done.text("prompted")));
+  return result;
+}
+
 // The daemon repeats a status with more detail or from another source: it keeps its id, and the reason and
 // detail that the repetition lacks. Where the status names its request, that decides.
 void SessionCache::apply_status(const Fields& status, Session& session, EventContext& context,

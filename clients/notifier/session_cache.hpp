@@ -20,7 +20,7 @@ constexpr std::string_view meta_variables[] = {
     "type",     "name",   "project", "host",  "elsewhere",  "program",    "other_program", "session",
     "short",    "branch", "model",   "turn",  "state",      "reason",     "tool",          "outcome",
     "duration", "cost",   "tools",   "agent", "agent_type", "api_status", "api_kind",      "used",
-    "window",   "resets", "origin",  "time",  "link",       "context"};
+    "window",   "resets", "origin",  "time",  "link",       "context",    "turns",         "waited"};
 /// Session text: only in the full view.
 constexpr std::string_view text_variables[] = {"title", "prompt", "text",        "detail",
                                                "error", "output", "description", "summary"};
@@ -33,6 +33,7 @@ struct EventContext {
   std::int64_t time_ms = 0;  // 0: unknown
   std::optional<double> duration_ms, cost_usd, used_percent, context_percent;
   bool fatal = false;
+  bool is_headless = false;      // of `done`: no person is at a terminal
   bool is_next_request = false;  // of `status`: the session waited for another request until now
   bool is_daemon_known = false;  // `elsewhere` is only empty on the daemon's own host
   std::map<std::string, std::string, std::less<>> values;
@@ -59,6 +60,9 @@ class SessionCache {
 
   /// The input for rules of an event, a `status` frame, or the status in a `session` frame.
   EventContext event_context(const common::Fields& frame, std::string_view json, std::int64_t now_ms);
+  /// What a `status` or `session` frame states as done; absent: nothing. `context`: event_context() of the
+  /// frame.
+  std::optional<EventContext> done_context(const common::Fields& frame, const EventContext& context) const;
   /// What a `session` frame states of the account's limits and no earlier frame did, as limits.updated
   /// without a frame: the status line of a program causes no events.
   std::vector<EventContext> limit_contexts(const common::Fields& frame);

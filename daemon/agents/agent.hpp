@@ -48,11 +48,14 @@ struct SubagentMeta {
 /// A registry file: what a running process states about its session. Empty or 0: not stated.
 struct RegistryEntry {
   std::int64_t pid = 0;
-  std::string session, cwd, name, version;
+  bool is_spare = false;  // a prepared process, which has no session yet
+  std::string session, cwd, version;
+  std::string name;             // that the user knows the session by
   std::string process_start;    // field 22 of /proc/<pid>/stat
   std::string pid_domain;       // machine and pid namespace, as status::ProcessTable::pid_domain()
   std::string state;            // of the session: `working`, `waiting`, `idle`; empty: unknown
-  std::string reason;           // of that state, as in status::Status
+  std::string reason;           // of that state, as in status::Status; of `waiting` empty: not known
+  std::string detail;           // of that state, in a word: `network`; empty: none
   std::int64_t updated_ms = 0;  // when the state was last written, since 1970
   friend bool operator==(const RegistryEntry&, const RegistryEntry&) = default;
 };
@@ -165,6 +168,8 @@ class Writers {
   /// A file, relative to the root, that the writer of a transcript holds a flock() on; empty: none. The
   /// argument is the transcript's path.
   virtual std::string writer_lock(std::string_view) const { return {}; }
+  /// The directory of those files, relative to the root; empty: there is none.
+  virtual std::string_view lock_directory() const { return {}; }
   /// True if files in a transcript's directory name its writer; then writer_of().
   virtual bool names_writers() const { return false; }
   /// The process that a file in a transcript's directory names as its writer, by the file's name; 0: none.

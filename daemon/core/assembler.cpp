@@ -161,7 +161,8 @@ void Assembler::update_session(event::SessionUpdated fields) {
 
 // ---- Turns
 
-void Assembler::start_turn(OptionalText prompt, std::string_view origin, std::string_view began) {
+void Assembler::start_turn(OptionalText prompt, std::string_view origin, std::string_view began,
+                           bool is_continued) {
   const auto began_ms = parse_time(began);
   ++state_.turn;
   state_.turn_open = true;
@@ -173,6 +174,10 @@ void Assembler::start_turn(OptionalText prompt, std::string_view origin, std::st
   turn_tools_ = 0;
   turn_usage_ = state_.usage;
   state_.times.start_turn(state_.turn_started_ms);
+  is_continued |= origin == "task" || origin == "hook" || origin == "agent" || origin == "unknown";
+  if (!is_continued || state_.prompted.turn == 0)
+    state_.prompted = {state_.turn, state_.turn_started, state_.turn_started_ms,
+                       state_.times.until(0).waited};
   emit(event::TurnStarted{prompt, own_agent_.empty() ? origin : "agent"});
 }
 
@@ -381,20 +386,28 @@ void Assembler::start_task(std::string_view id, std::string_view call) {
     ++counts_.dropped;
     state_.tasks.erase(state_.tasks.begin());
   }
-  state_.tasks.push_back({std::string(short_id(id)), std::string(short_id(call)), std::string(time_)});
+  BackgroundTask& task = state_.tasks.emplace_back(BackgroundTask{std::string(short_id(id)), {}, {}, 0});
+  const auto made = std::find_if(state_.tools.begin(), state_.tools.end(),
+                                 [&](const OpenTool& tool) { return tool.call == short_id(call); });
+  if (made != state_.tools.end()) task.made_by = *made;
+  task.made_by.call = short_id(call);
+  task.started = time_, task.started_ms = time_ms_;
 }
 
-void Assembler::end_task(std::string_view id) {
-  std::erase_if(state_.tasks, [&](const BackgroundTask& task) { return task.id == short_id(id); });
-}
-
-std::optional<BackgroundTask> Assembler::take_task(std::string_view call) {
-  const auto found = std::find_if(state_.tasks.begin(), state_.tasks.end(),
-                                  [&](const BackgroundTask& task) { return task.call == short_id(call); });
+std::optional<BackgroundTask> Assembler::take_task(const std::function<bool(const BackgroundTask&)>& is_it) {
+  const auto found = std::find_if(state_.tasks.begin(), state_.tasks.end(), is_it);
   if (found == state_.tasks.end()) return std::nullopt;
   std::optional<BackgroundTask> task = std::move(*found);
   state_.tasks.erase(found);
   return task;
+}
+
+std::optional<BackgroundTask> Assembler::end_task(std::string_view id) {
+  return take_task([&](const BackgroundTask& task) { return task.id == short_id(id); });
+}
+
+std::optional<BackgroundTask> Assembler::end_task_of(std::string_view call) {
+  return take_task([&](const BackgroundTask& task) { return task.made_by.call == short_id(call); });
 }
 
 // ---- Subagents and todo lists
@@ -574,11 +587,13 @@ void Assembler::prepare_state() const {
   prepare(state_.turn_prompt, state_.turn_prompt_truncated, prompt_preview);
   prepare(state_.last_text, state_.last_text_truncated, text_preview);
   pending_previews_ = 0;
-  for (OpenTool& tool : state_.tools) {
-    if (!std::exchange(tool.is_raw, false)) continue;
+  const auto prepare_input = [&](OpenTool& tool) {
+    if (!std::exchange(tool.is_raw, false)) return;
     const std::string raw = std::exchange(tool.input, {});
     set_input(tool, {raw});
-  }
+  };
+  for (OpenTool& tool : state_.tools) prepare_input(tool);
+  for (BackgroundTask& task : state_.tasks) prepare_input(task.made_by);
 }
 
 std::size_t Assembler::memory_bytes() const {
@@ -587,14 +602,16 @@ std::size_t Assembler::memory_bytes() const {
                       cost_by_request_->memory_bytes();
   bytes += todo_lists_bytes_ + open_call_bytes_;
   for (const Todo& todo : state_.todos) bytes += sizeof todo + todo.content.size() + todo.active_form.size();
-  for (const OpenTool& tool : state_.tools)
-    bytes += sizeof tool + tool.call.size() + tool.tool.size() + tool.agent.size() + tool.input.capacity();
+  const auto bytes_of_tool = [](const OpenTool& tool) {
+    return sizeof tool + tool.call.size() + tool.tool.size() + tool.agent.size() + tool.input.capacity();
+  };
+  for (const OpenTool& tool : state_.tools) bytes += bytes_of_tool(tool);
   for (const RunningAgent& agent : state_.agents)
     bytes += sizeof agent + agent.call.size() + agent.subagent.size() + agent.agent_type.size() +
              agent.description.size();
   for (const OpenRequest& request : state_.requests)
     bytes += sizeof request + request.id.size() + request.call.size() + request.subject.size();
-  for (const BackgroundTask& task : state_.tasks) bytes += sizeof task + task.id.size() + task.call.size();
+  for (const BackgroundTask& task : state_.tasks) bytes += task.id.size() + bytes_of_tool(task.made_by);
   bytes += state_.usage_by_model.memory_bytes();
   return bytes;
 }

@@ -135,8 +135,10 @@ class Assembler {
 
   // ---- Turns
 
-  /// Opens the next turn. `began`: when it was announced, if earlier than this record.
-  void start_turn(OptionalText prompt, std::string_view origin, std::string_view began = {});
+  /// Opens the next turn. `began`: when it was announced, if earlier than this record. `is_continued`: it
+  /// goes on with what the last prompt of a person began, whatever its origin.
+  void start_turn(OptionalText prompt, std::string_view origin, std::string_view began = {},
+                  bool is_continued = false);
   /// `end_ms`: for a duration that is not recorded; 0: unknown.
   void finish_turn(std::string_view outcome, std::string_view stop_reason = {}, bool inferred = false,
                    std::optional<std::int64_t> duration_ms = std::nullopt, std::int64_t end_ms = 0);
@@ -197,9 +199,10 @@ class Assembler {
   }
   /// Adds a task that goes on after the result of `call`. One without an id is ignored.
   void start_task(std::string_view id, std::string_view call);
-  void end_task(std::string_view id);
-  /// The task that this call left behind, no longer in state(); absent: none.
-  std::optional<BackgroundTask> take_task(std::string_view call);
+  /// The task, no longer in state(); absent: none.
+  std::optional<BackgroundTask> end_task(std::string_view id);
+  /// The same, of the task that this call left behind.
+  std::optional<BackgroundTask> end_task_of(std::string_view call);
 
   // ---- Subagents and todo lists
 
@@ -280,6 +283,7 @@ class Assembler {
   std::uint64_t hash_of_call(std::string_view call) const { return hash(short_id(call), IdOf::call); }
   void emit_finished(const Call& call, event::ToolFinished finished);
   void add_request(OpenRequest request);
+  std::optional<BackgroundTask> take_task(const std::function<bool(const BackgroundTask&)>& is_it);
   Call take_call(std::uint32_t& number);  // of call_numbers_
   void set_input(OpenTool& tool, const Json& input) const;
   void prepare_state() const;  // redacts and cuts the previews

@@ -37,14 +37,40 @@ struct OpenRequest {
 
 /// A command or monitor that goes on after its call's result.
 struct BackgroundTask {
-  std::string id, call;
+  std::string id;
+  OpenTool made_by;     // the call, which is finished; without a tool if it was not listed
   std::string started;  // RFC 3339; empty: unknown
+  std::int64_t started_ms = 0;
+};
+
+/// A turn that the program will begin by itself.
+struct Schedule {
+  std::string id;             // empty: a wake-up, of which there is one
+  std::int64_t due_ms = 0;    // since 1970; 0: unknown
+  std::int64_t time_ms = 0;   // of the record
+  bool is_recurring = false;  // otherwise it ends when it begins its turn
+};
+
+/// What the program counted at the end of a turn: what still runs in the background and will report.
+struct PendingWork {
+  std::uint64_t agents = 0, workflows = 0;
+  std::int64_t time_ms = 0;  // of the record
+  bool any() const { return agents + workflows > 0; }
+};
+
+/// The last prompt of a person that began a turn.
+struct Prompted {
+  std::uint32_t turn = 0;      // 0: there is none
+  std::string time;            // RFC 3339; empty: unknown
+  std::int64_t time_ms = 0;    // the same; 0: unknown
+  std::int64_t waited_ms = 0;  // how long the stream had waited for the user until then
 };
 
 struct RunningAgent {
   std::string call, subagent, agent_type, description;
   std::string started;
   bool background = false;
+  bool is_resumed = false;  // its end was told before, and is not told again
 };
 
 /// What the last limits.updated of one limit stated.
@@ -77,12 +103,19 @@ struct StreamState {
   std::string last_outcome;                 // of the last finished turn
   std::string last_finished;                // when it finished, RFC 3339
 
+  Prompted prompted;
+
   // What the records alone prove of the session, for programs that write it.
   std::vector<OpenRequest> requests;  // not answered, oldest first
   std::vector<BackgroundTask> tasks;  // not finished, oldest first
-  bool is_announced = false;          // a turn began and has no event yet
+  PendingWork pending;
+  static constexpr std::size_t schedules_max = 64;  // beyond, the oldest is dropped
+  std::vector<Schedule> schedules;
+  bool expects_turn = false;  // a prompt or a notification is queued: the next turn begins by itself
+  bool is_announced = false;  // a turn began and has no event yet
   bool is_compacting = false;
-  bool is_closed = false;  // the last record is the end of the program's run
+  bool is_closed = false;    // the last record is the end of the program's run
+  bool is_headless = false;  // the program was started without a terminal
 
   std::vector<OpenTool> tools;  // in order of invocation
   std::vector<Todo> todos;      // of the own chain

@@ -242,7 +242,9 @@ void Server::status_changed(const std::string& name, const status::Status& statu
   const std::uint32_t generation = session.generation;
   context_.sessions.refresh(session);
   touch(session, false);
-  if (session.members.empty() && session.generation != generation) append_session(session);
+  const bool is_new_place = session.members.empty() && session.generation != generation;
+  const bool exists = !session.members.empty() || session.process_lives();
+  if (is_new_place || (exists && session.is_unseen() != session.was_unseen)) append_session(session);
   const tail::Stream* const main = session.main();
   const bool is_titled = main && main->transcript() && !main->transcript()->state().title.empty();
   context_.logs.append({session.id, type_always}, [&](Audience audience, std::string& out) {
@@ -257,7 +259,10 @@ void Server::status_changed(const std::string& name, const status::Status& statu
     if (audience != Audience::meta && !is_titled && !status.title.empty())
       append_redacted(json.key("title").next(), status.title, context_.filter);
     json.member("source", status.source.empty() ? "transcript" : status.source);
-    json.member_if_any("since", status.since).member_if_any("request", status.request).end_object();
+    json.member_if_any("since", status.since).member_if_any("request", status.request);
+    json.member_if_any("agent", status.agent);
+    if (status.done && status.tells_done) append_done(json.key("done"), *status.done);
+    json.end_object();
   });
   if (session.members.empty() && !session.process_lives()) {
     session.retired = context_.logs.head();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
+#include <tuple>
 #include <utility>
 
 namespace earshot::status {
@@ -16,6 +17,23 @@ int rank(Liveness liveness) {
 std::string registry_path(const Root& root) {
   const RegistryFiles* const files = root.program->registry();
   return files ? root.path + '/' + std::string(files->registry_directory()) : std::string();
+}
+
+int urgency(const RegistryEntry& entry) {
+  if (entry.state == "waiting") return entry.reason == "dialog" ? 4 : 5;
+  if (entry.state == "working") return 3;
+  if (entry.state == "idle") return entry.reason.empty() ? 1 : 2;
+  return 0;
+}
+
+/// The first of two entries that applies.
+bool is_before(const RegistryEntry& one, Liveness one_lives, const RegistryEntry& other,
+               Liveness other_lives) {
+  const auto key = [](const RegistryEntry& entry, Liveness liveness) {
+    const int urgent = liveness == Liveness::alive ? urgency(entry) : 0;
+    return std::tuple(rank(liveness), urgent, urgent >= 3 ? -entry.updated_ms : entry.updated_ms, entry.pid);
+  };
+  return key(one, one_lives) > key(other, other_lives);
 }
 
 std::vector<std::string> list_registry_files(const Root& root) {
@@ -153,7 +171,10 @@ void ProcessRegistry::apply(const Root& root, const std::string& path, RegistryE
                                file.entry.process_start == entry.process_start &&
                                file.entry.pid_domain == entry.pid_domain;
   const bool is_same_entry = !is_new && file.entry == entry;
-  if (!is_same_process) close_exit_watch(file);
+  if (!is_same_process) {
+    close_exit_watch(file);
+    file.started_ms = processes_->time_of(processes_->start_of(entry.pid));
+  }
   file.entry = std::move(entry);
   check(path, file);
   if (is_same_entry && file.liveness == liveness_before) return;
@@ -258,21 +279,25 @@ ProcessRegistry::SessionEntry ProcessRegistry::entry_of(const std::string& sessi
   SessionEntry best;
   const auto paths = paths_.find(session);
   if (paths == paths_.end()) return best;
+  std::int64_t run_since_ms = 0;
+  bool is_start_known = true;
   for (const std::string& path : paths->second) {
     const File& file = files_.at(path);
-    const auto key = [](const RegistryEntry& entry, Liveness liveness) {
-      return std::pair(rank(liveness), entry.updated_ms);
-    };
-    if (!best.entry || key(file.entry, file.liveness) > key(*best.entry, best.liveness))
+    if (!best.entry || is_before(file.entry, file.liveness, *best.entry, best.liveness))
       best = {&file.entry, file.liveness, file.program};
+    if (file.liveness != Liveness::alive) continue;
+    is_start_known &= file.started_ms != 0;
+    if (!run_since_ms || file.started_ms < run_since_ms) run_since_ms = file.started_ms;
   }
+  if (is_start_known) best.run_since_ms = run_since_ms;
   return best;
 }
 
 bool ProcessRegistry::is_registered(std::int64_t pid) const {
   return std::any_of(files_.begin(), files_.end(), [&](const auto& each) {
     const File& file = each.second;
-    return file.entry.pid == pid && file.liveness == Liveness::alive && !file.entry.session.empty();
+    return file.entry.pid == pid && file.liveness == Liveness::alive &&
+           (!file.entry.session.empty() || file.entry.is_spare);
   });
 }
 

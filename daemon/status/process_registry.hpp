@@ -53,11 +53,14 @@ class ProcessRegistry {
     const RegistryEntry* entry = nullptr;  // null: none
     Liveness liveness = Liveness::dead;
     const AgentProgram* program = nullptr;
+    /// When the first of the session's live processes began, in ms since 1970; 0: unknown, or none lives.
+    std::int64_t run_since_ms = 0;
   };
-  /// Returns, of several entries, that of a live process, then the one updated last.
+  /// Of several entries those of live processes apply, then what needs the user most: of waits and work the
+  /// oldest, otherwise the one updated last.
   SessionEntry entry_of(const std::string& session) const;
   std::vector<std::string> alive_sessions() const;
-  /// True if an entry of a live process has this pid and names a session.
+  /// True if an entry of a live process has this pid and names a session, or says that there is none yet.
   bool is_registered(std::int64_t pid) const;
 
  private:
@@ -65,6 +68,7 @@ class ProcessRegistry {
     const AgentProgram* program = nullptr;
     RegistryEntry entry;
     Liveness liveness = Liveness::dead;
+    std::int64_t started_ms = 0;  // of the process, by the clock when it was seen first; 0: unknown
     std::unique_ptr<ExitWatch> exit_watch;
   };
   using Files = std::map<std::string, File>;  // by path

@@ -1,6 +1,7 @@
 #include "status/process_table.hpp"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -166,6 +167,25 @@ ProcessTable::ProcessTable(std::string proc_dir, const std::string& machine_id_p
 std::string ProcessTable::start_of(std::int64_t pid) const {
   const SmallFile stat = read_stat(proc_dir_, pid);
   return stat.ok() ? start_time(stat.text) : std::string();
+}
+
+std::int64_t ProcessTable::time_of(std::string_view start) const {
+#ifdef __linux__
+  std::int64_t ticks = 0;
+  const auto [end, failed] = std::from_chars(start.data(), start.data() + start.size(), ticks);
+  const long ticks_per_second = ::sysconf(_SC_CLK_TCK);
+  timespec now{}, since_boot{};
+  if (failed != std::errc() || end != start.data() + start.size() || ticks_per_second <= 0 ||
+      ::clock_gettime(CLOCK_REALTIME, &now) != 0 || ::clock_gettime(CLOCK_BOOTTIME, &since_boot) != 0)
+    return 0;
+  const auto to_ms = [](const timespec& time) {
+    return static_cast<std::int64_t>(time.tv_sec) * 1000 + time.tv_nsec / 1'000'000;
+  };
+  return to_ms(now) - to_ms(since_boot) + ticks * 1000 / ticks_per_second;
+#else
+  (void)start;
+  return 0;
+#endif
 }
 
 Liveness ProcessTable::check(std::int64_t pid, std::string_view start, std::string_view domain) const {

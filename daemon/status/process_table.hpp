@@ -60,6 +60,8 @@ class ProcessTable {
   const std::string& pid_domain() const { return pid_domain_; }
   /// Field 22 of <proc>/<pid>/stat, in clock ticks after boot; empty: no such process, or only its zombie.
   std::string start_of(std::int64_t pid) const;
+  /// When a process began, in ms since 1970, by start_of() and this moment's clocks; 0: unknown.
+  std::int64_t time_of(std::string_view start) const;
   /// `start` and `domain` as the registry states them; empty ones are not compared.
   Liveness check(std::int64_t pid, std::string_view start, std::string_view domain) const;
   /// Lists the running instances of all agent programs. May block.

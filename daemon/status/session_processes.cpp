@@ -11,7 +11,12 @@ namespace earshot::status {
 namespace {
 
 constexpr auto never = Clock::time_point::max();
-constexpr std::size_t entries_max = 256;  // examined of a transcript's directory
+constexpr std::string_view lock_suffix = ".lock";  // of all files that show a writer
+constexpr std::size_t entries_max = 256;           // examined of a transcript's directory
+/// How long after a process has exited its last lines may be read.
+constexpr std::chrono::milliseconds read_delay_max{2000};
+/// How long a process may write a transcript before it has a registry entry.
+constexpr std::chrono::milliseconds registration_max{2000};
 
 bool contains(const std::vector<std::string>& all, const std::string& one) {
   return std::find(all.begin(), all.end(), one) != all.end();
@@ -44,17 +49,24 @@ void SessionProcesses::stop() {
   exit_watches_.clear();
 }
 
-void SessionProcesses::track(const std::string& session, const SessionPlace& place, Clock::time_point grown) {
+void SessionProcesses::track(const std::string& session, const SessionPlace& place, Clock::time_point grown,
+                             std::int64_t grown_ms) {
   if (!alive_) return;
   const auto [at, is_new] = tracked_.try_emplace(session);
   Tracked& tracked = at->second;
   if (!is_new && tracked.grown == grown && tracked.place == place) return;
-  if (tracked.evidence == ProcessEvidence::gone && tracked.grown != grown) {
+  // What a process wrote before it exited may be read afterwards, but not for long.
+  const bool is_late = tracked.missing_since && Clock::now() - *tracked.missing_since > read_delay_max;
+  const bool grew_after_end =
+      tracked.grown != grown && (grown_ms > tracked.missing_since_ms || is_late || !tracked.was_seen);
+  if (tracked.evidence == ProcessEvidence::gone && grew_after_end) {
     tracked.evidence = ProcessEvidence::unknown;
     tracked.contradicted = true;
     tracked.missing_since.reset();
     tracked.examined.reset();  // who writes it may not run for long: it is looked for at once
+    tracked.requested = Clock::now();
   }
+  if (is_new || tracked.place != place) tracked.requested = Clock::now();
   tracked.place = place;
   tracked.grown = grown;
   if (tracked.evidence == ProcessEvidence::present || tracked.missing_since) return;
@@ -69,7 +81,37 @@ SessionProcesses::Conclusion SessionProcesses::conclusion(const std::string& ses
   const auto found = tracked_.find(session);
   if (found == tracked_.end()) return {};
   const Tracked& tracked = found->second;
-  return {tracked.evidence, tracked.was_seen ? tracked.missing_since_ms : 0};
+  Conclusion conclusion{tracked.evidence, tracked.was_seen ? tracked.missing_since_ms : 0};
+  conclusion.is_examined = tracked.was_examined;
+  const bool is_start_known = std::all_of(tracked.candidates.begin(), tracked.candidates.end(),
+                                          [](const Candidate& each) { return each.started_ms != 0; });
+  if (is_start_known && !tracked.candidates.empty())
+    conclusion.run_since_ms =
+        std::min_element(tracked.candidates.begin(), tracked.candidates.end(),
+                         [](const auto& a, const auto& b) { return a.started_ms < b.started_ms; })
+            ->started_ms;
+  return conclusion;
+}
+
+void SessionProcesses::on_change(const std::string& path) {
+  if (!alive_ || !path.ends_with(lock_suffix)) return;
+  const std::string_view whole = path, name = whole.substr(whole.rfind('/') + 1);
+  const std::string_view directory = whole.substr(0, whole.size() - name.size());
+  for (auto& [session, tracked] : tracked_) {
+    const SessionPlace& place = tracked.place;
+    const bool is_beside =
+        std::string_view(place.transcript).substr(0, place.transcript.rfind('/') + 1) == directory;
+    if (path != place.writer_lock && !(is_beside && place.program->writers().writer_of(name) > 0)) continue;
+    tracked.due = tracked.requested = Clock::now();
+    tracked.lock_looks = lock_looks;
+    is_urgent_ = true;
+  }
+  if (is_urgent_) schedule();
+}
+
+void SessionProcesses::examine_now() {
+  is_urgent_ = true;
+  schedule();
 }
 
 std::optional<SessionProcesses::Process> SessionProcesses::process_of(const std::string& session) const {
@@ -95,7 +137,7 @@ void SessionProcesses::schedule() {
 
 void SessionProcesses::set_timer(Clock::time_point due) {
   if (scanning_ || !alive_ || due == never) return;  // a scan in progress schedules the next one
-  if (last_scan_ != Clock::time_point::min()) due = std::max(due, last_scan_ + patience_ / 10);
+  if (!is_urgent_ && last_scan_ != Clock::time_point::min()) due = std::max(due, last_scan_ + patience_ / 10);
   if (timer_due_ <= due) return;
   timer_due_ = due;
   timer_.expires_at(due);
@@ -109,6 +151,7 @@ void SessionProcesses::set_timer(Clock::time_point due) {
 void SessionProcesses::scan() {
   if (scanning_) return;
   scanning_ = true;
+  is_urgent_ = false;
   last_scan_ = Clock::now();
   auto guard = boost::asio::make_work_guard(io_);
   std::vector<std::pair<std::string, SessionPlace>> places;
@@ -119,7 +162,7 @@ void SessionProcesses::scan() {
     const FileLocks locks = processes->locks();
     for (const auto& [session, place] : places)
       if (Writers writers = writers_of(place, *processes, locks);
-          !writers.alive.empty() || writers.is_one_dead)
+          !writers.alive.empty() || writers.is_one_dead || writers.is_lock_left)
         scan.writers.emplace(session, std::move(writers));
     for (const Root& root : roots)
       if (is_on_local_file_system(root.path)) scan.local_roots.push_back(root.path);
@@ -137,7 +180,8 @@ void SessionProcesses::apply(const Scan& scan) {
     if (!is_registered_(process.pid)) candidates.processes.processes.push_back(process);
   std::vector<std::string> changed;
   for (auto& [session, tracked] : tracked_)
-    if (apply(session, tracked, candidates, now)) changed.push_back(session);
+    if (tracked.requested <= last_scan_ && apply(session, tracked, candidates, now))
+      changed.push_back(session);
   std::erase_if(exit_watches_, [&](const auto& watch) {
     return std::none_of(tracked_.begin(), tracked_.end(),
                         [&](const auto& each) { return each.second.has(watch.first); });
@@ -148,40 +192,73 @@ void SessionProcesses::apply(const Scan& scan) {
     if (!alive.expired() && tracked_.contains(session)) on_change_(session);
 }
 
-/// True if the evidence changed.
-bool SessionProcesses::apply(const std::string& session, Tracked& tracked, const Scan& candidates,
+void SessionProcesses::add_candidate(Tracked& tracked, const AgentProcess& process, bool has_opened,
+                                     bool is_proven, const std::vector<Candidate>& before) {
+  const auto known = std::find_if(before.begin(), before.end(), [&](const Candidate& each) {
+    return each.pid == process.pid && each.start == process.start;
+  });
+  tracked.candidates.push_back(
+      {process.pid, process.start, has_opened, is_proven,
+       known == before.end() ? processes_->time_of(process.start) : known->started_ms});
+  tracked.was_proven |= is_proven;
+}
+
+/// No process of the session is left.
+void SessionProcesses::end(Tracked& tracked) {
+  if (!tracked.missing_since) {
+    tracked.missing_since = Clock::now();
+    tracked.missing_since_ms = wall_now_ms();
+  }
+  tracked.evidence = ProcessEvidence::gone;
+}
+
+/// True if the evidence, or when the first process began, changed.
+bool SessionProcesses::apply(const std::string& session, Tracked& tracked, const Scan& scan,
                              Clock::time_point now) {
-  const ProcessEvidence before = tracked.evidence;
+  const Conclusion before = conclusion(session);
+  const auto has_changed = [&] {
+    const Conclusion after = conclusion(session);
+    return after.evidence != before.evidence || after.run_since_ms != before.run_since_ms ||
+           after.is_examined != before.is_examined;
+  };
   tracked.examined = now;
-  tracked.candidates.clear();
+  tracked.was_examined = true;
+  const std::vector<Candidate> known = std::exchange(tracked.candidates, {});
   tracked.due = never;
   bool is_watched = true, is_hidden = false;
-  for (const AgentProcess& process : candidates.processes.processes) {
+  for (const AgentProcess& process : scan.processes.processes) {
     if (process.program != tracked.place.program) continue;
     is_hidden |= process.cwd.empty();
     if (!runs(process, tracked.place)) continue;
     // A session that has ended is resumed by new lines, or by a process that has opened its transcript.
     const bool has_opened = contains(process.open_files, tracked.place.transcript);
-    if (before == ProcessEvidence::gone && !has_opened) continue;
-    tracked.candidates.push_back({process.pid, process.start, has_opened});
-    is_watched &= watch_exit(process);
+    if (before.evidence == ProcessEvidence::gone && !has_opened) continue;
+    add_candidate(tracked, process, has_opened,
+                  has_opened && tracked.place.program->writers().keeps_transcript_open(), known);
   }
-  const auto named = candidates.writers.find(session);
-  const Writers none, &writers = named == candidates.writers.end() ? none : named->second;
+  const auto named = scan.writers.find(session);
+  const Writers none, &writers = named == scan.writers.end() ? none : named->second;
   for (const std::int64_t pid : writers.alive) {
-    const auto known = std::find_if(tracked.candidates.begin(), tracked.candidates.end(),
+    const auto found = std::find_if(tracked.candidates.begin(), tracked.candidates.end(),
                                     [pid](const Candidate& each) { return each.pid == pid; });
-    if (known != tracked.candidates.end()) {
-      known->has_opened = true;
+    if (found != tracked.candidates.end()) {
+      found->has_opened = found->is_proven = tracked.was_proven = true;
       continue;
     }
     AgentProcess process;
     process.pid = pid;
     process.start = processes_->start_of(pid);
-    if (process.start.empty()) continue;
-    tracked.candidates.push_back({pid, process.start, true});
-    is_watched &= watch_exit(process);
+    if (!process.start.empty()) add_candidate(tracked, process, true, true, known);
   }
+  if (tracked.was_proven && !tracked.contradicted)
+    std::erase_if(tracked.candidates, [](const Candidate& each) { return !each.is_proven; });
+  std::erase_if(tracked.candidates, [&](const Candidate& each) {
+    AgentProcess process;
+    process.pid = each.pid, process.start = each.start;
+    const bool watched = watch_exit(process);
+    is_watched &= watched;
+    return !watched && processes_->start_of(each.pid) != each.start;  // it has exited
+  });
   if (!tracked.candidates.empty()) {
     tracked.was_seen = true;
     tracked.contradicted = false;
@@ -194,31 +271,51 @@ bool SessionProcesses::apply(const std::string& session, Tracked& tracked, const
       tracked.due =
           now + std::clamp(std::chrono::duration_cast<std::chrono::milliseconds>(now - tracked.grown),
                            patience_, std::max(patience_, closed_interval));
-    return tracked.evidence != before;
+    return has_changed();
   }
-  if (before == ProcessEvidence::gone) return false;
+  if (before.evidence == ProcessEvidence::gone) {
+    if (writers.is_lock_left && tracked.lock_looks > 0) {
+      --tracked.lock_looks;
+      tracked.due = now + lock_interval;
+      is_urgent_ = true;
+    } else if (writers.is_lock_left) {
+      const auto ended_for =
+          std::chrono::duration_cast<std::chrono::milliseconds>(now - *tracked.missing_since);
+      tracked.due = now + std::clamp(ended_for, left_lock_interval, left_lock_interval_max);
+    }
+    return has_changed();
+  }
   tracked.evidence = ProcessEvidence::unknown;
   if (is_hidden) tracked.due = now + hidden_interval;
   const bool is_unseen_writer = tracked.contradicted && !tracked.was_seen;
-  if (is_hidden || is_unseen_writer || !can_decide(tracked, candidates)) return tracked.evidence != before;
+  if (is_hidden || is_unseen_writer || !can_decide(tracked, scan)) return has_changed();
   if (!tracked.missing_since) {
     tracked.missing_since = now;
     tracked.missing_since_ms = wall_now_ms();
   }
-  const auto decided =
-      writers.is_one_dead ? now : std::max(*tracked.missing_since, tracked.grown) + patience_;
+  // What was written before the daemon looked for the first time waits for nobody.
+  const bool needs_writer =
+      tracked.place.program->writers().keeps_transcript_open() || tracked.place.keeps_registry;
+  const bool is_dead = writers.is_one_dead || writers.is_lock_left ||
+                       (!before.is_examined && needs_writer && now - tracked.grown >= registration_max);
+  const auto missing_since =
+      before.is_examined ? std::max(*tracked.missing_since, tracked.grown) : tracked.grown;
+  const auto decided = is_dead ? now : missing_since + patience_;
   if (now < decided)
     tracked.due = decided;
   else
-    tracked.evidence = ProcessEvidence::gone;
-  return tracked.evidence != before;
+    end(tracked);
+  return has_changed();
 }
 
 /// On the disk thread.
 SessionProcesses::Writers SessionProcesses::writers_of(const SessionPlace& place, const ProcessTable& table,
                                                        const FileLocks& locks) {
   Writers writers;
-  if (!place.writer_lock.empty()) writers.alive = table.holders(place.writer_lock, locks);
+  if (!place.writer_lock.empty()) {
+    writers.alive = table.holders(place.writer_lock, locks);
+    writers.is_lock_left = writers.alive.empty() && !stat_file(place.writer_lock).error;
+  }
   std::size_t seen = 0;
   const auto slash = place.transcript.rfind('/');
   if (!place.program->writers().names_writers() || slash == std::string::npos) return writers;
@@ -246,17 +343,36 @@ bool SessionProcesses::can_decide(const Tracked& tracked, const Scan& scan) {
          });
 }
 
+/// A session whose last proven process has exited has ended at once; another one is examined.
+void SessionProcesses::on_exit(std::int64_t pid) {
+  exit_watches_.erase(pid);
+  std::vector<std::string> ended;
+  for (auto& [session, tracked] : tracked_) {
+    const auto exited = std::find_if(tracked.candidates.begin(), tracked.candidates.end(),
+                                     [pid](const Candidate& each) { return each.pid == pid; });
+    if (exited == tracked.candidates.end()) continue;
+    const bool was_proof = exited->is_proven;
+    tracked.candidates.erase(exited);
+    tracked.due = Clock::now();  // another process may have opened it in the meantime
+    const bool is_one_left = std::any_of(tracked.candidates.begin(), tracked.candidates.end(),
+                                         [](const Candidate& each) { return each.is_proven; });
+    if (!was_proof || is_one_left) continue;
+    tracked.candidates.clear();
+    end(tracked);
+    ended.push_back(session);
+  }
+  schedule();
+  const std::weak_ptr<char> alive = alive_;
+  for (const std::string& session : ended)
+    if (!alive.expired() && tracked_.contains(session)) on_change_(session);
+}
+
 /// False if the exit of this process is not reported.
 bool SessionProcesses::watch_exit(const AgentProcess& process) {
   const std::int64_t pid = process.pid;
   if (exit_watches_.contains(pid)) return true;
   if (!processes_->can_watch_exits() || exit_watches_.size() >= exit_watches_max) return false;
-  auto watch = ExitWatch::open(io_, pid, [this, pid] {
-    exit_watches_.erase(pid);
-    for (auto& [session, tracked] : tracked_)
-      if (tracked.has(pid)) tracked.due = Clock::now();
-    schedule();
-  });
+  auto watch = ExitWatch::open(io_, pid, [this, pid] { on_exit(pid); });
   if (!watch || processes_->start_of(pid) != process.start) return false;  // it has exited
   exit_watches_.emplace(pid, std::move(watch));
   return true;

@@ -41,20 +41,33 @@ class SessionProcesses {
   static constexpr std::size_t exit_watches_max = 256;  // one descriptor each; others are scanned for
   static constexpr std::chrono::milliseconds hidden_interval{60'000};  // while a process hides its directory
   static constexpr std::chrono::milliseconds closed_interval{60'000};  // for open files, of a quiet session
+  /// For a session that has ended and whose writer's lock file is left: a lock makes no hint. At first, and
+  /// later as long as it has ended.
+  static constexpr std::chrono::milliseconds left_lock_interval{10'000}, left_lock_interval_max{600'000};
+  /// A program makes its lock file before it locks it: that is looked for again.
+  static constexpr std::chrono::milliseconds lock_interval{100};
+  static constexpr int lock_looks = 5;
 
   SessionProcesses(boost::asio::io_context& io, boost::asio::any_io_executor disk,
                    std::shared_ptr<const ProcessTable> processes, std::vector<Root> roots,
                    std::chrono::milliseconds patience, IsRegistered is_registered, OnChange on_change);
 
   /// Examines the session from now on. Two scans are at least a tenth of the patience apart. `grown`: when a
-  /// transcript of it grew. Does not call back.
-  void track(const std::string& session, const SessionPlace& place, Clock::time_point grown);
+  /// transcript of it grew; `grown_ms`: its modification time, since 1970. Does not call back.
+  void track(const std::string& session, const SessionPlace& place, Clock::time_point grown,
+             std::int64_t grown_ms);
   void untrack(const std::string& session);
+  /// `path`: absolute. A file of a writer appeared, changed or was removed: its session is examined now.
+  void on_change(const std::string& path);
+  /// The next scan that is due does not wait for its distance to the last one.
+  void examine_now();
   void stop();
 
   struct Conclusion {
     ProcessEvidence evidence = ProcessEvidence::unknown;
-    std::int64_t ended_ms = 0;  // if a process of it was seen: when its end was noticed, since 1970
+    std::int64_t ended_ms = 0;      // if a process of it was seen: when its end was noticed, since 1970
+    std::int64_t run_since_ms = 0;  // when the first of its processes began, since 1970; 0: unknown
+    bool is_examined = false;
   };
   Conclusion conclusion(const std::string& session) const;
 
@@ -68,16 +81,23 @@ class SessionProcesses {
  private:
   struct Candidate {
     std::int64_t pid = 0;
-    std::string start;        // as ProcessTable::start_of()
-    bool has_opened = false;  // its transcript, or a file that names the writer; otherwise by the directory
+    std::string start;  // as ProcessTable::start_of()
+    /// It has the transcript open, or its lock, or a file names it: this proves that it runs the session.
+    /// Else its working directory matches.
+    bool has_opened = false;
+    bool is_proven = false;  // a program that opens a transcript only for a moment proves nothing by that
+    std::int64_t started_ms = 0;  // by the clock when it was seen first; 0: unknown
   };
   struct Tracked {
     SessionPlace place;
-    Clock::time_point grown, due;  // due: of the next scan for it; max(): none
+    Clock::time_point requested{};  // when an examination was: a scan that began before does not answer it
+    int lock_looks = 0;             // left since the last hint
+    Clock::time_point grown, due;   // due: of the next scan for it; max(): none
     std::optional<Clock::time_point> examined, missing_since;
     std::int64_t missing_since_ms = 0;
     ProcessEvidence evidence = ProcessEvidence::unknown;
-    bool was_seen = false;
+    bool was_examined = false, was_seen = false;
+    bool was_proven = false;    // by what a process of it had opened: a directory proves nothing any more
     bool contradicted = false;  // it grew after its end: the next scan finds the process, or proves nothing
     std::vector<Candidate> candidates;
 
@@ -89,7 +109,8 @@ class SessionProcesses {
   /// The writers that lock files beside the transcripts, or for them, name.
   struct Writers {
     std::vector<std::int64_t> alive;
-    bool is_one_dead = false;  // a file names a process that has exited
+    bool is_one_dead = false;   // a file names a process that has exited
+    bool is_lock_left = false;  // nobody holds the lock, and its file is left: the writer was killed
   };
   struct Scan {
     ProcessScan processes;
@@ -97,6 +118,10 @@ class SessionProcesses {
     std::map<std::string, Writers> writers;  // by session
   };
 
+  void add_candidate(Tracked& tracked, const AgentProcess& process, bool has_opened, bool is_proven,
+                     const std::vector<Candidate>& before);
+  void on_exit(std::int64_t pid);
+  void end(Tracked& tracked);
   void schedule();
   void set_timer(Clock::time_point due);
   void scan();
@@ -118,7 +143,7 @@ class SessionProcesses {
   Timer timer_;
   Clock::time_point timer_due_ = Clock::time_point::max();
   Clock::time_point last_scan_ = Clock::time_point::min();
-  bool scanning_ = false;
+  bool scanning_ = false, is_urgent_ = false;
   std::shared_ptr<char> alive_ = std::make_shared<char>();  // results from the disk hold it weakly
 };
 

@@ -27,6 +27,12 @@ constexpr std::size_t ended_without_transcript_max = 1024;
 /// A compaction without growth for this long was aborted.
 constexpr milliseconds compacting_max = std::chrono::minutes(10);
 
+/// What finished so recently, when a session is seen first, finished while the daemon looked.
+constexpr milliseconds fresh_max{10'000};
+
+/// A transcript that grew so recently is written by a live process.
+constexpr milliseconds live_max{2000};
+
 struct Session {
   TranscriptSummary summary;
   bool had_entry = false, seen_alive = false;
@@ -35,9 +41,15 @@ struct Session {
   SteadyClock::time_point compacting_since{};
   SteadyClock::time_point quiet_since = SteadyClock::now();  // when a transcript of it grew
   bool is_published = false;                                 // the observer received `status`
-  Status status, derived;                                    // the latest; `derived`: see keep_since()
-  std::string prompted;            // the call that the present wait names; empty: none, or one of several
-  std::set<std::string> answered;  // open calls that earlier waits named
+  SteadyClock::time_point held_until{};  // the first status waits for an examination; zero: it does not
+  Status status, derived;                // the latest; `derived`: see keep_since()
+  std::string prompted;                // the call that the present wait names; empty: none, or one of several
+  std::set<std::string> answered;      // open calls that earlier waits named
+  std::optional<Done> told;            // the last one
+  bool was_known = false;              // a transcript of it was known when it was evaluated last
+  std::int64_t activity_grown_ms = 0;  // modification time when the last record with a time was read
+  std::uint32_t waited_turn = 0;       // of the prompt since which waited_ms counts
+  std::int64_t waited_ms = 0;          // how long it was seen waiting
 };
 
 bool is_open(const std::string& call, const TranscriptSummary& summary) {
@@ -77,6 +89,7 @@ struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
         watcher(given_watcher),
         observer(given_observer),
         quiet_limit(options.quiet_max),
+        examination_max(options.examination_max),
         table(std::make_shared<ProcessTable>(options.proc_dir, options.machine_id_path)),
         registry(
             io, disk, roots, given_watcher, table, {options.poll, options.retry},
@@ -99,6 +112,9 @@ struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
   void on_change_below(const Root& root, const std::string& path);
   void rescan();
   void on_scanned(const std::string& root);
+  void report_examined();
+  bool is_held(const std::string& session, Session& state, const SessionProcesses::Conclusion& conclusion,
+               bool has_entry);
   void transcript_changed(const std::string& session, const TranscriptSummary& summary);
   void compaction_started(const std::string& session);
   void remove_session(const std::string& session);
@@ -107,9 +123,10 @@ struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
   std::string writer_lock(const TranscriptSummary& summary) const;
   void track_process(const std::string& session, const Session& state,
                      const ProcessRegistry::SessionEntry& process);
-  Evidence evidence_of(const std::string& session, Session& state,
-                       const ProcessRegistry::SessionEntry& process);
+  Evidence evidence_of(Session& state, const ProcessRegistry::SessionEntry& process,
+                       const SessionProcesses::Conclusion& conclusion);
   Status next_status(Session& state, const Evidence& evidence);
+  void add_done(Session& state, const Evidence& evidence, Status& status) const;
   void schedule(const Session& state, const Status& status);
   void set_timer(SteadyClock::time_point deadline);
   void on_timer();
@@ -118,7 +135,7 @@ struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
   const std::vector<Root> roots;
   watch::Watcher& watcher;
   StatusObserver& observer;
-  milliseconds quiet_limit;
+  milliseconds quiet_limit, examination_max;
   const std::shared_ptr<const ProcessTable> table;
   ProcessRegistry registry;
   SessionProcesses processes;
@@ -131,6 +148,10 @@ struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
   std::set<std::string>
       unscanned;  // roots; until it is empty nothing is published, as the registry is incomplete
   bool running = false;
+  std::set<std::string> held;  // sessions whose first status waits for an examination
+  std::function<void()> on_examined;
+  SteadyClock::time_point examined_until = SteadyClock::time_point::max();  // then it is called in any case
+  bool reads_history = true;                                                // until it was called
 };
 
 void StatusTracker::Impl::watch_root(const Root& root) {
@@ -140,6 +161,8 @@ void StatusTracker::Impl::watch_root(const Root& root) {
     watcher.watch(nearest);
   }
   lists.watch_root(root);
+  if (const std::string_view locks = root.program->writers().lock_directory(); !locks.empty())
+    watcher.watch(root.path + '/' + std::string(locks));
   registry.scan(root);
 }
 
@@ -167,7 +190,9 @@ void StatusTracker::Impl::on_change_below(const Root& root, const std::string& p
     if (directory.size() == path.size()) return registry.scan(root);
     return registry.on_change(root, std::string_view(path).substr(directory.size() + 1));
   }
+  if (path == root.program->writers().lock_directory()) watcher.watch(root.path + '/' + path);
   titles.on_change(root.path + '/' + path);
+  processes.on_change(root.path + '/' + path);
   const TodoFiles* const todos = root.program->todo_files();
   const auto lists_of = todos ? todos->todo_directories() : std::span<const std::string_view>();
   if (std::find(lists_of.begin(), lists_of.end(), directory) != lists_of.end()) lists.on_change(root, path);
@@ -186,6 +211,34 @@ void StatusTracker::Impl::on_scanned(const std::string& root) {
   std::vector<std::string> names;
   for (const auto& [session, state] : sessions) names.push_back(session);
   for (const std::string& session : names) evaluate(session);
+  report_examined();
+}
+
+void StatusTracker::Impl::report_examined() {
+  const bool is_late = SteadyClock::now() >= examined_until;
+  if (!on_examined || !running || (!is_late && (!unscanned.empty() || !held.empty()))) return;
+  reads_history = false;
+  std::exchange(on_examined, {})();
+}
+
+/// True while the session's first status waits: a process that has died may have left work and requests. What
+/// grows is written by a process.
+bool StatusTracker::Impl::is_held(const std::string& session, Session& state,
+                                  const SessionProcesses::Conclusion& conclusion, bool has_entry) {
+  const auto now = SteadyClock::now();
+  const bool may_have_died = reads_history || now - state.quiet_since >= live_max;
+  if (state.is_published || has_entry || !state.summary.known || conclusion.is_examined || !may_have_died) {
+    held.erase(session);
+    return false;
+  }
+  if (state.held_until == SteadyClock::time_point{}) state.held_until = now + examination_max;
+  if (state.held_until <= now) {
+    held.erase(session);
+    return false;
+  }
+  held.insert(session);
+  set_timer(state.held_until);
+  return true;
 }
 
 void StatusTracker::Impl::transcript_changed(const std::string& session, const TranscriptSummary& summary) {
@@ -198,6 +251,7 @@ void StatusTracker::Impl::transcript_changed(const std::string& session, const T
     state.quiet_since = SteadyClock::now() - milliseconds(std::max<std::int64_t>(0, age_ms));
     state.compacting_ms = 0;
   }
+  if (summary.last_activity != state.summary.last_activity) state.activity_grown_ms = summary.last_growth_ms;
   state.summary = summary;
   if (summary.known) lists.track(session);
   if (const Root* const root = root_of(summary)) titles.track(session, *root, summary.path);
@@ -236,11 +290,11 @@ void StatusTracker::Impl::track_process(const std::string& session, const Sessio
   processes.track(
       session,
       {&program, state.summary.directories, state.summary.path, writer_lock(state.summary), keeps_registry},
-      state.quiet_since);
+      state.quiet_since, state.summary.last_growth_ms);
 }
 
-Evidence StatusTracker::Impl::evidence_of(const std::string& session, Session& state,
-                                          const ProcessRegistry::SessionEntry& process) {
+Evidence StatusTracker::Impl::evidence_of(Session& state, const ProcessRegistry::SessionEntry& process,
+                                          const SessionProcesses::Conclusion& conclusion) {
   const bool is_running = process.entry && process.liveness != Liveness::dead;
   state.had_entry = state.had_entry || process.entry;
   state.seen_alive = state.seen_alive || is_running;
@@ -259,13 +313,19 @@ Evidence StatusTracker::Impl::evidence_of(const std::string& session, Session& s
   evidence.had_entry = state.had_entry;
   evidence.seen_alive = state.seen_alive;
   evidence.ended_ms = state.ended_ms;
-  const SessionProcesses::Conclusion conclusion = processes.conclusion(session);
   evidence.process = conclusion.evidence;
   evidence.process_ended_ms = conclusion.ended_ms;
   evidence.answered = &state.answered;
   evidence.compacting_ms = state.compacting_ms;
   evidence.quiet = std::chrono::duration_cast<milliseconds>(now - state.quiet_since);
   evidence.quiet_max = quiet_limit;
+  evidence.now_ms = wall_now_ms();
+  evidence.run_since_ms = process.entry ? process.run_since_ms : conclusion.run_since_ms;
+  // Records that are older than a process which has run while they were written: their clock is another one.
+  const bool states_nothing = process.entry && process.entry->state.empty();
+  if (!states_nothing && state.activity_grown_ms > evidence.run_since_ms &&
+      parse_time(state.summary.last_activity).value_or(0) < evidence.run_since_ms)
+    evidence.run_since_ms = 0;
   return evidence;
 }
 
@@ -281,9 +341,28 @@ Status StatusTracker::Impl::next_status(Session& state, const Evidence& evidence
     status = keep_since(state.status, state.derived, derived);
   }
   state.derived = std::move(derived);
-  const OpenCall* prompted = prompted_call(status, evidence, state.summary);
-  state.prompted = prompted ? prompted->call : std::string();
+  state.prompted = prompted_call(status, evidence, state.summary);
   return status;
+}
+
+/// What the prompt led to, and whether that is news: not what had ended before the daemon saw the session
+/// live, nor the history that a fork copies.
+void StatusTracker::Impl::add_done(Session& state, const Evidence& evidence, Status& status) const {
+  const TranscriptSummary& summary = state.summary;
+  if (std::exchange(state.waited_turn, summary.prompted.turn) != summary.prompted.turn) state.waited_ms = 0;
+  if (state.status.state == "waiting" && !is_same_wait(state.status, status)) {
+    const std::int64_t since_ms = parse_time(state.status.since).value_or(evidence.now_ms);
+    state.waited_ms +=
+        std::max<std::int64_t>(0, evidence.now_ms - std::max(since_ms, summary.prompted.time_ms));
+  }
+  const bool was_known = std::exchange(state.was_known, summary.known);
+  status.done = done_of(status, evidence, summary, state.waited_ms);
+  if (!status.done) return;
+  const std::int64_t finished_ms = parse_time(summary.turn_finished).value_or(0);
+  const bool has_just_finished = !reads_history && std::abs(evidence.now_ms - finished_ms) <
+                                                       std::chrono::milliseconds(fresh_max).count();
+  status.tells_done = !is_same_prompt(state.told, *status.done) && (was_known || has_just_finished);
+  state.told = status.done;
 }
 
 void StatusTracker::Impl::evaluate(const std::string& session) {
@@ -291,28 +370,43 @@ void StatusTracker::Impl::evaluate(const std::string& session) {
   if (!running || !unscanned.empty()) return;
   const ProcessRegistry::SessionEntry process = registry.entry_of(session);
   track_process(session, state, process);
-  Status status = next_status(state, evidence_of(session, state, process));
+  const SessionProcesses::Conclusion conclusion = processes.conclusion(session);
+  if (is_held(session, state, conclusion, process.entry != nullptr)) return;
+  const Evidence evidence = evidence_of(state, process, conclusion);
+  Status status = next_status(state, evidence);
   status.program = process.entry ? std::string(process.program->program()) : state.status.program;
   status.project = process.entry && !process.entry->cwd.empty() ? process.entry->cwd : state.status.project;
   const std::string& named = process.entry ? process.entry->name : titles.of(session);
   status.title = named.empty() ? state.status.title : named;
   schedule(state, status);
-  if (state.is_published && status == state.status) return;
+  add_done(state, evidence, status);
+  const bool is_news = !state.is_published || status != state.status;
+  const bool tells_done = std::exchange(status.tells_done, false);
   state.is_published = true;
   state.status = std::move(status);
   if (state.status.state == "ended" && !state.summary.known) limit_ended(session);
-  observer.on_status(session, Status(state.status));  // a copy: the observer may call back
+  if (is_news) {
+    Status published = state.status;  // a copy: the observer may call back
+    published.tells_done = tells_done;
+    observer.on_status(session, published);
+  }
+  report_examined();
 }
 
 /// Evaluates the session again when only the passing of time can change its status.
 void StatusTracker::Impl::schedule(const Session& state, const Status& status) {
+  const auto now = SteadyClock::now();
+  if (may_go_on(status, state.summary) && state.quiet_since + next_turn_max > now)
+    set_timer(state.quiet_since + next_turn_max);
   if (status.state != "working") return;
   if (state.compacting_ms) return set_timer(state.compacting_since + compacting_max);
   if (status.source != "transcript") return;
-  const bool may_hint = !state.summary.calls.empty() && status.detail.empty() &&
-                        program_of(state.summary).requests().hides_permissions(state.summary.permission_mode);
-  const auto hint_due = state.quiet_since + unseen_permission_after;
-  set_timer(may_hint && hint_due > SteadyClock::now() ? hint_due : state.quiet_since + quiet_limit);
+  if (state.quiet_since + quiet_limit > now) set_timer(state.quiet_since + quiet_limit);
+  if (!program_of(state.summary).requests().hides_permissions(state.summary.permission_mode)) return;
+  for (const OpenCall& call : state.summary.calls) {
+    const milliseconds age(std::max<std::int64_t>(0, wall_now_ms() - call.grown_ms));
+    if (age < unseen_permission_after) set_timer(now + unseen_permission_after - age);
+  }
 }
 
 void StatusTracker::Impl::set_timer(SteadyClock::time_point wanted) {
@@ -328,11 +422,14 @@ void StatusTracker::Impl::set_timer(SteadyClock::time_point wanted) {
 }
 
 void StatusTracker::Impl::on_timer() {
-  std::vector<std::string> working;
+  std::vector<std::string> due(held.begin(), held.end());
   for (const auto& [session, state] : sessions)
-    if (state.status.state == "working" && state.status.source == "transcript") working.push_back(session);
-  for (const std::string& session : working)
+    if ((state.status.state == "working" && state.status.source == "transcript") ||
+        may_go_on(state.status, state.summary))
+      due.push_back(session);
+  for (const std::string& session : due)
     if (sessions.contains(session)) evaluate(session);
+  report_examined();
 }
 
 void StatusTracker::Impl::limit_ended(const std::string& session) {
@@ -350,6 +447,7 @@ void StatusTracker::Impl::remove_session(const std::string& session) {
   lists.untrack(session);
   titles.untrack(session);
   processes.untrack(session);
+  held.erase(session);
   const auto found = sessions.find(session);
   if (found == sessions.end()) return;
   if (!registry.entry_of(session).entry) {
@@ -387,11 +485,20 @@ void StatusTracker::start() {
 
 void StatusTracker::stop() {
   impl_->running = false;
+  impl_->on_examined = nullptr;
   impl_->registry.stop();
   impl_->processes.stop();
   impl_->lists.stop();
   impl_->titles.stop();
   impl_->timer.cancel();
+}
+
+void StatusTracker::when_examined(std::function<void()> on_examined) {
+  impl_->on_examined = std::move(on_examined);
+  impl_->examined_until = SteadyClock::now() + impl_->examination_max;
+  impl_->set_timer(impl_->examined_until);
+  impl_->processes.examine_now();
+  impl_->report_examined();
 }
 
 void StatusTracker::on_change(const watch::ChangeHint& hint) { impl_->on_change(hint); }

@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,8 @@ struct StatusTrackerOptions {
   std::chrono::milliseconds poll{1000};  // interval for processes whose exit the kernel does not report
   std::chrono::milliseconds retry{5};    // before an incomplete file is read again; doubles each time
   std::chrono::milliseconds quiet_max = status::quiet_max;
+  /// How long the first status of a session waits for an examination of its processes.
+  std::chrono::milliseconds examination_max{2000};
   /// How long no process may run a session without a registry entry before it has ended.
   std::chrono::milliseconds process_patience{10'000};
 };
@@ -51,6 +54,9 @@ class StatusTracker {
 
   void start();
   void stop();  // no callback after this
+  /// Calls back once, from the event loop, when the processes of all sessions that are known by now were
+  /// examined, or after examination_max.
+  void when_examined(std::function<void()> on_examined);
 
   void on_change(const watch::ChangeHint& hint);  // cheap for paths that do not concern it
   void on_change(const std::string& path);

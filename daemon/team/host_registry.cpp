@@ -78,10 +78,22 @@ void HostRegistry::on_message(const StatusMessage& message) {
   const bool has_numbers =
       is_known ? known->second.numbers != frame->numbers : frame->numbers != serve::ReportedNumbers{};
   if (is_same && !has_numbers) return;
-  if (!store_status(host, session, *frame->status, frame->numbers)) return;
+  status::Status status = *frame->status;
+  std::optional<status::Done> told;
+  if (is_known) told = known->second.told;
+  if (!store_status(host, session, status, frame->numbers)) return;
+  const auto stored = host.sessions.find(session);
+  if (stored != host.sessions.end()) {
+    // Of a session that the hub did not know, and of what it reads again, it was told before.
+    const bool is_history = !is_known || message.is_replayed;
+    stored->second.told = is_history && status.done ? status.done : told;
+  }
   if (has_numbers && on_numbers) on_numbers(session, frame->numbers);
-  if (is_same) return;
-  if (host.state == Host::State::online) on_status_(session, *frame->status);
+  if (is_same || host.state != Host::State::online) return;
+  status.tells_done =
+      is_known && !message.is_replayed && status.done && !status::is_same_prompt(told, *status.done);
+  if (stored != host.sessions.end() && status.done) stored->second.told = status.done;
+  on_status_(session, status);
 }
 
 /// A replayed heartbeat sets the time, but not the state.
@@ -94,7 +106,12 @@ void HostRegistry::on_heartbeat(const std::string& name, Host& host, const Statu
   update_clock(name, host, host_time);
   if (host.state == Host::State::online) return;
   host.state = Host::State::online;
-  for (const auto& [session, last] : host.sessions) on_status_(session, last.status);
+  for (auto& [session, last] : host.sessions) {
+    status::Status status = last.status;
+    status.tells_done = status.done && !status::is_same_prompt(last.told, *status.done);
+    if (status.done) last.told = status.done;
+    on_status_(session, status);
+  }
   changed_[name] = {};
 }
 
@@ -131,7 +148,7 @@ bool HostRegistry::store_status(Host& host, const std::string& session, const st
     host.order.erase(oldest);
   }
   host.order[++host.status_count] = session;
-  host.sessions[session] = {status, numbers, host.status_count};
+  host.sessions[session] = {status, std::nullopt, numbers, host.status_count};
   return true;
 }
 

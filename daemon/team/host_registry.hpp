@@ -95,6 +95,7 @@ class HostRegistry {
     std::int64_t offset_ms = 0;           // as on_clock received it
     struct Session {
       status::Status status;
+      std::optional<status::Done> told;  // the last one that was passed on, or found
       serve::ReportedNumbers numbers;
       std::uint64_t number = 0;  // increases with each status of the host
     };

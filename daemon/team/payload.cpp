@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "agents/stream_name.hpp"
 #include "base/hex.hpp"
@@ -12,6 +13,7 @@
 #include "base/text.hpp"
 #include "base/text_filter.hpp"
 #include "core/event_json.hpp"
+#include "serve/stream/frames.hpp"
 
 namespace earshot::team {
 namespace {
@@ -36,17 +38,6 @@ std::string_view project_of(std::string_view stream) {
   return end == stream.npos ? std::string_view() : stream.substr(0, end);
 }
 
-status::Status status_of(const element& json) {
-  const auto text = [&](std::string_view key) { return std::string(dom::text_of(json, key)); };
-  return {.state = text("state"),
-          .reason = text("reason"),
-          .detail = text("detail"),
-          .source = text("source"),
-          .since = text("since"),
-          .request = text("request"),
-          .title = text("title")};
-}
-
 // Of a status. Names of another length and impossible numbers count as absent.
 constexpr std::size_t limits_max = 8, windows_max = 8, name_bytes_max = 128;
 constexpr double percent_max = 1000, usd_max = 1e9;
@@ -60,6 +51,41 @@ std::string name_of(const element& json, std::string_view key) {
 std::string time_of(const element& json, std::string_view key) {
   const auto ms = parse_time(dom::text_of(json, key));
   return ms ? format_time_if_valid(*ms) : std::string();
+}
+
+std::optional<status::Done> done_of(const element& json) {
+  const auto member = dom::member(json, "done");
+  if (!member) return std::nullopt;
+  constexpr auto number_max = std::numeric_limits<std::uint32_t>::max();
+  const auto turn = dom::count_of(*member, "turn"), turns = dom::count_of(*member, "turns");
+  if (!turn || !turns || *turn > number_max || *turns > number_max) return std::nullopt;
+  status::Done done;
+  done.outcome = name_of(*member, "outcome");
+  done.turn = static_cast<std::uint32_t>(*turn), done.turns = static_cast<std::uint32_t>(*turns);
+  done.prompted = time_of(*member, "prompted");
+  const auto ms_of = [&](std::string_view key) -> std::optional<std::int64_t> {
+    const auto count = dom::count_of(*member, key);
+    if (!count || *count > static_cast<std::uint64_t>(duration_max.count())) return std::nullopt;
+    return static_cast<std::int64_t>(*count);
+  };
+  done.duration_ms = ms_of("duration_ms");
+  done.waited_ms = ms_of("waited_ms").value_or(0);
+  if (const auto headless = dom::member(*member, "headless"))
+    if (bool is_headless = false; !headless->get(is_headless)) done.is_headless = is_headless;
+  return done;
+}
+
+status::Status status_of(const element& json) {
+  const auto text = [&](std::string_view key) { return std::string(dom::text_of(json, key)); };
+  return {.state = text("state"),
+          .reason = text("reason"),
+          .detail = text("detail"),
+          .source = text("source"),
+          .since = text("since"),
+          .request = text("request"),
+          .agent = text("agent"),
+          .title = text("title"),
+          .done = done_of(json)};
 }
 
 std::optional<double> number_of(const element& json, std::string_view key, double max) {
@@ -402,6 +428,8 @@ std::string status_payload(std::string_view host, std::string_view session, cons
     json.member_if_any("reason", status.reason).member_if_any("detail", status.detail);
     json.member_if_any("title", status.title).member_if_any("source", status.source);
     json.member_if_any("since", status.since).member_if_any("request", status.request);
+    json.member_if_any("agent", status.agent);
+    if (status.done) serve::append_done(json.key("done"), *status.done);
     append_numbers(json, shown);
     json.end_object();
     return out;

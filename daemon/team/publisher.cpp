@@ -433,13 +433,14 @@ void Publisher::publish_removed(const std::string& stream, const StreamProgress&
 void Publisher::publish_status(const std::string& session, const status::Status& status) {
   status::Status shown = status;
   if (!options_.full) shown.detail.clear(), shown.title.clear();
+  const serve::Session* known = server_.context().sessions.find(session);
+  if (known && known->status) shown.done = known->status->done;  // frames tell it once, the broker keeps it
   Message message;
   message.target = Message::Target::statuses;
   message.subject = status_subject(options_.host, session);
   message.id = options_.host + "/status/" + options_.instance + "." + std::to_string(++statuses_sent_);
   message.source = event_source(options_.host, "");
   message.type = std::string(ce_prefix) + "status";
-  const serve::Session* known = server_.context().sessions.find(session);
   message.payload = status_payload(
       options_.host, session, shown,
       known ? serve::numbers_of(*known, server_.context().sessions.models(), server_.context().filter)

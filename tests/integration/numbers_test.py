@@ -131,7 +131,7 @@ class Numbers(DaemonCase):
         client.wait_frame(type="status", session=session.session, state="waiting", reason="question")
         time.sleep(0.5)
         session.result(call, "the first")
-        client.wait_frame(type="status", session=session.session, state="waiting", reason="dialog")
+        client.wait_frame(type="status", session=session.session, state="waiting", reason="permission")
         registry.set_status("busy")
         working = client.wait(lambda: (frame := client.all(type="status", session=session.session)[-1])["state"] == "working" and frame, "working again")
         session.reply("Done.", stop_reason="end_turn")

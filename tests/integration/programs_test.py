@@ -3,6 +3,7 @@ import json
 import os
 import shutil
 import signal
+import time
 import uuid
 
 from support.endpoints import EndpointCase, curl
@@ -535,6 +536,62 @@ class Status(StatusCase):
         self.wait_present(session, "the finished turn", state="idle")
         notifier.stop()
         self.assertEqual([notice["rule"] for notice in receiver.delivered()], ["waiting"] * 3)
+
+    def test_115_and_118_a_resumed_session_is_idle_until_its_process_writes(self):
+        self.require_processes()
+        self.begin()
+        session = self.session(CodexSession)
+        first = session.writer(self)
+        session.prompt("paint it")
+        session.call("request_user_input", {"questions": [{"id": "q1", "header": "Colour", "question": "Which colour?", "options": []}]})
+        asked = time.time()
+        self.wait_status(session, "waiting")
+        kill(first)
+        self.wait_ended(session)
+        wait_for(lambda: time.time() > asked + 1, "a second that separates the question from the next process")
+        os.remove(session.lock_path)
+        session.writer(self, opens=False)
+        self.wait_present(session, "the resumed session", state="idle")
+        self.daemon.stop()
+        self.begin()  # fault 163: also as the first status
+        self.assertEqual([frame["status"]["state"] for frame in self.snapshot(self.daemon, sessions=[session.session])], ["idle"])
+        session.prompt("blue")
+        self.wait_present(session, "the next turn", state="working")
+
+    def test_118_copilot_a_resumed_session_is_idle_before_its_first_prompt(self):
+        self.begin()
+        session = self.session(CopilotSession)
+        first = start_process(self, "copilot", cwd="/")
+        lock = lambda process: os.path.join(session.folder, f"inuse.{process.pid}.lock")
+        os.makedirs(session.folder, exist_ok=True)
+        open(lock(first), "w").close()
+        session.prompt("go")
+        self.wait_status(session, "working")
+        wait_for(lambda: self.process_known(session), "the process of the session")
+        kill(first)
+        self.wait_ended(session)
+        written = os.stat(session.path).st_mtime
+        wait_for(lambda: time.time() > written + 1, "a second that separates the turn from the next process")
+        second = start_process(self, "copilot", cwd="/")
+        open(lock(second), "w").close()
+        self.wait_present(session, "the resumed session", state="idle")
+
+    def process_known(self, session):
+        status, _, _ = curl(self.daemon, f"/v1/process?session={session.session}", unix=True)
+        return status == 200
+
+    def test_163_the_first_status_of_a_session_without_a_process_is_ended(self):
+        self.require_processes()
+        session = self.session(CodexSession)
+        session.prompt("paint it")
+        session.call("request_user_input", {"questions": [{"id": "q1", "header": "Colour", "question": "Which colour?", "options": []}]})
+        registered = Session(self.root)
+        registered.prompt("go")
+        for each in (session, registered):
+            os.utime(each.path, (time.time() - 60,) * 2)
+        self.begin()
+        frames = self.snapshot(self.daemon, sessions=[session.session, registered.session])
+        self.assertEqual([frame["status"]["state"] for frame in frames], ["ended", "ended"])
 
     # Codex
 

@@ -56,6 +56,82 @@ class Status(DaemonCase):
             Registry(self.root, session.session, self.process()).set_status("waiting", waiting_for)
             self.wait_status(session, "waiting", reason=reason)
 
+    def test_112_a_wait_that_is_not_known_is_a_permission_in_an_open_turn(self):
+        self.begin()
+        for waiting_for in ("sandbox request", "worker request", "goal proposal", "moon phase", None):
+            session = Session(self.root)
+            session.prompt("go")
+            Registry(self.root, session.session, self.process()).set_status("waiting", waiting_for)
+            self.wait_status(session, "waiting", reason="permission")
+
+    def test_113_a_turn_is_not_done_while_its_agents_work(self):
+        self.begin()
+        session, registry = self.registered()
+        agents = []
+        for n in range(2):
+            call, agent, _ = session.agent(f"Pier {n}")
+            session.result(call, "Async agent launched successfully.",
+                           details={"isAsync": True, "status": "async_launched", "agentId": agent, "description": f"Pier {n}"})
+            agents.append((call, agent))
+        session.reply("Two agents look.", stop_reason="end_turn")
+        session.append(session.record("system", subtype="turn_duration", durationMs=59000, pendingBackgroundAgentCount=2))
+        registry.set_status("idle")
+        self.wait_status(session, "working", reason="background", detail="2 agents")
+        frame, = self.snapshot(self.daemon, sessions=[session.session])
+        self.assertNotIn("unseen", frame)
+        for left, (call, agent) in zip(("1 agent", None), agents):
+            notice = f"<task-notification>\n<task-id>{agent}</task-id>\n<tool-use-id>{call}</tool-use-id>\n<status>completed</status>\n</task-notification>"
+            session.append(session.record("queue-operation", operation="enqueue", content=notice))
+            if left:
+                self.wait_status(session, "working", reason="background", detail=left)
+        self.client.wait(lambda: self.client.all(type="status", session=session.session)[-1]["state"] == "idle", "idle")
+        self.wait_unseen(session)
+
+    def wait_unseen(self, session):
+        self.client.wait(lambda: self.client.all(type="session", session=session.session)[-1].get("unseen"), "the finished session, unseen")
+
+    def test_113_a_command_in_the_background_is_named(self):
+        self.begin()
+        session = self.held_open(Session(self.root))
+        session.version = "2.1.100"  # without a registry
+        session.prompt("go")
+        call = session.tool_call("Bash", {"command": "npm run dev", "run_in_background": True})
+        session.result(call, "Command running in background with ID: b1", details={"backgroundTaskId": "b1"})
+        session.reply("It runs.", stop_reason="end_turn")
+        self.wait_status(session, "idle", reason="background", detail="npm run dev", source="transcript")
+
+    def test_162_a_question_is_the_same_wait_after_a_restart(self):
+        self.begin()
+        session = self.held_open(Session(self.root))
+        session.version = "2.1.100"  # without a registry
+        session.prompt("paint it")
+        _, _, agent = session.agent("Mix colours")
+        call = session.tool_call("AskUserQuestion", {"questions": [{"question": "Which colour?", "header": "Colour", "options": []}]})
+        asked = self.wait_status(session, "waiting", reason="question")
+        agent.reply("Still mixing.")
+        self.client.wait_frame(type="message.added", session=session.session, text="Still mixing.")
+        self.daemon.stop()
+        self.begin()
+        frame, = self.snapshot(self.daemon, sessions=[session.session])
+        self.assertEqual((frame["status"]["since"], frame["status"]["request"]), (asked["since"], call))
+
+    def test_116_a_second_terminal_hides_no_wait(self):
+        self.begin()
+        session, first = self.registered()
+        first.set_status("waiting", "permission prompt")
+        wait = self.wait_status(session, "waiting", reason="permission")
+        second = Registry(self.root, session.session, self.process())
+        second.set_status("busy")
+        first.set_status("idle")
+        self.wait_status(session, "working")
+        second.set_status("waiting", "permission prompt")
+        other = self.client.wait(lambda: next((f for f in self.client.all(type="status", state="waiting") if f["request"] != wait["request"]), None),
+                                 "the wait of the other process")
+        first.set_status("busy")
+        second.set_status("idle")
+        self.client.wait(lambda: self.client.all(type="status", session=session.session)[-1]["state"] == "working", "the answer")
+        self.assertGreater(other["since"], wait["since"])
+
     def test_busy_idle_and_a_background_shell(self):
         self.begin()
         session, registry = self.registered()

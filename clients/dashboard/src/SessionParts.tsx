@@ -1,6 +1,6 @@
 // Small parts that the rows of the overview and the session page share.
 import type { AccountLimit, OpenTool, SessionFrame } from "../../sdk/src/index.js";
-import { age, isHigh, ms, now, period, programMark, programName, dayTime, running } from "./format.js";
+import { age, clock, isHigh, ms, now, period, programMark, programName, dayTime, running } from "./format.js";
 import { isTeam, showsPrograms, type Phase } from "./rows.js";
 import { inputSummary } from "./toolInput.js";
 import { startsAgent } from "./toolKind.js";
@@ -70,8 +70,9 @@ export function currentTool(frame: SessionFrame): OpenTool | undefined {
 
 function withoutTool(frame: SessionFrame, phase: Phase) {
   const { status, turn, last_activity } = frame;
+  if (status.reason === "background") return status.detail ?? "background task";
+  if (status.reason === "scheduled") return `goes on at ${clock((ms(status.detail) ?? 0) + (frame.clock_offset_ms ?? 0))}`;
   if (phase === "working") return <>{status.reason === "compaction" ? "compacting" : "thinking"} <Elapsed since={last_activity} offset_ms={frame.clock_offset_ms} /></>;
-  if (status.reason === "background") return "background task";
   return turn.outcome && turn.outcome !== "completed" ? turn.outcome : "";
 }
 

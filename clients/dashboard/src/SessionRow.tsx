@@ -25,6 +25,7 @@ export function toggleDetails(key: string) {
 function phaseText({ status, turn }: SessionFrame, phase: Phase): string {
   if (phase === "waiting") return status.reason ?? "waiting";
   if (phase === "working" && status.reason === "compaction") return "compacting";
+  if (phase === "working" && status.reason === "background") return "agents work";
   if (phase === "idle" && status.reason === "background") return "background";
   return phase === "idle" && (turn.outcome === "failed" || turn.outcome === "interrupted") ? turn.outcome : phaseLabels[phase];
 }

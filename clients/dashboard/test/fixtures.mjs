@@ -1,7 +1,7 @@
 // Transcripts with realistic content for the overview and the session page.
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { appendFileSync, mkdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, readlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Transcript, holdOpen } from "../../sdk/dist/test/harness.js";
 
@@ -178,6 +178,7 @@ export function registerProcess(root, transcript, cwd) {
   const process_ = spawn("cat", [], { stdio: ["pipe", "ignore", "ignore"] }); // as long as the test runs
   const stat = readFileSync(`/proc/${process_.pid}/stat`, "utf8");
   const start_time = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+  if (existsSync(transcript.path)) utimesSync(transcript.path, new Date(), new Date()); // this process wrote it: the times in the records are another clock's
   let machine = "";
   try {
     machine = readFileSync("/etc/machine-id", "utf8").trim();

@@ -71,14 +71,35 @@ export type LimitWindow = {
 /** What a session is doing now. */
 export type SessionStatus = {
   state: "working" | "waiting" | "idle" | "ended" | "unknown";
-  /** of `waiting`: what the session waits for; of `idle`: `background` while a background task runs; of `working`: `compaction`; of `unknown`: `host_offline`, at a hub */
-  reason?: "permission" | "question" | "plan" | "dialog" | "background" | "compaction" | "host_offline" | (string & {});
-  /** the pending request in words: the tool and the beginning of its input; of `working`: a call that may wait for the user, which the program does not record */
+  /** of `waiting`: what the session waits for; of `working`: `compaction`, or `background` if the turn is over and only subagents or workflows work; of `idle`: `background` while only background tasks run, `scheduled` if a schedule will begin a turn; of `unknown`: `host_offline`, at a hub */
+  reason?: "permission" | "question" | "plan" | "dialog" | "background" | "scheduled" | "compaction" | "host_offline" | (string & {});
+  /** the pending request in words: the tool and the beginning of its input; of `working`: a call that may wait for the user, which the program does not record, or `2 agents`; of `idle`: the command that runs in the background, or when the scheduled turn is due, RFC 3339 */
   detail?: string;
   source: "registry" | "transcript" | "process" | "clock" | (string & {});
   since?: Time;
   /** of `waiting`: the id of the request. A status with the same one refines the wait, another request is another wait */
   request?: string;
+  /** of `waiting`: the subagent that asks; absent: the session itself, or unknown */
+  agent?: string;
+  done?: Done;
+};
+
+/** What a person's prompt led to, once the session rests: its turns have ended, and no subagent works for it. In one `status` frame for each prompt, and in `session` frames until the next prompt. */
+export type Done = {
+  /** of the last turn */
+  outcome: "completed" | "interrupted" | "failed" | "superseded";
+  /** the turn that the prompt began */
+  turn: Count;
+  /** finished since, that one included: hooks, notifications and schedules begin turns of their own */
+  turns: Count;
+  /** when the prompt was given */
+  prompted?: Time;
+  /** from then to the end of the last turn */
+  duration_ms?: Count;
+  /** of that, for the user */
+  waited_ms: Count;
+  /** no person is at a terminal: `claude -p`, `codex exec` */
+  headless?: true;
 };
 
 /** A tool call without a result yet. */

@@ -55,18 +55,25 @@ std::optional<std::int64_t> registry_pid(std::string_view file_name) {
 }
 
 struct StateRule {
-  std::string_view value, state, reason;
+  std::string_view value, state, reason{}, detail{};
 };
 constexpr std::array states = {
-    StateRule{"busy", "working", ""},
-    StateRule{"idle", "idle", ""},
+    StateRule{"busy", "working"},
+    StateRule{"idle", "idle"},
     StateRule{"shell", "idle", "background"},
-    StateRule{"waiting", "waiting", "dialog"},
+    StateRule{"waiting", "waiting"},
 };
+// Since 2.1.251. `dialog open` is what the user opened.
 constexpr std::array waits = {
     StateRule{"permission prompt", "waiting", "permission"},
+    StateRule{"sandbox request", "waiting", "permission", "network"},
+    StateRule{"worker request", "waiting", "permission", "teammate"},
+    StateRule{"goal proposal", "waiting", "permission", "goal"},
     StateRule{"input needed", "waiting", "question"},
+    StateRule{"dialog open", "waiting", "dialog"},
 };
+// Names that the program made up.
+constexpr std::array made_up_names = {"derived", "collision"};
 
 const StateRule* find_state(const auto& rules, std::string_view value) {
   const auto found =
@@ -81,6 +88,7 @@ void set_state(RegistryEntry& entry, std::string_view status, std::string_view w
     if (const StateRule* wait = find_state(waits, waiting_for)) rule = wait;
   entry.state = rule->state;
   entry.reason = rule->reason;
+  entry.detail = rule->detail;
 }
 
 Todo todo_of_file(const object& from, std::string_view content_key) {
@@ -121,9 +129,12 @@ std::optional<RegistryEntry> ClaudeCode::parse_registry_file(std::string_view fi
   RegistryEntry entry;
   entry.pid = number_of(from, "pid");
   if (entry.pid <= 0) entry.pid = registry_pid(file_name).value_or(0);
-  entry.session = text_of(from, "sessionId");
+  if (from["spare"].get(entry.is_spare) != simdjson::SUCCESS) entry.is_spare = false;
+  if (!entry.is_spare) entry.session = text_of(from, "sessionId");
   entry.cwd = text_of(from, "cwd");
-  entry.name = text_of(from, "name");
+  if (std::find(made_up_names.begin(), made_up_names.end(), text_of(from, "nameSource")) ==
+      made_up_names.end())
+    entry.name = text_of(from, "name");
   entry.version = text_of(from, "version");
   entry.process_start = text_of(from, "procStart");
   if (entry.process_start.empty())

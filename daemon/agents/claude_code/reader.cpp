@@ -26,7 +26,9 @@ constexpr MemberTable<Fields, 256> field_table({
     FIELD(aiTitle), FIELD(customTitle), FIELD(agentName), FIELD(mode), FIELD(totalCostUSD),
     FIELD(compactMetadata), FIELD(microcompactMetadata), FIELD(error), FIELD(apiErrorStatus),
     FIELD(retryInMs), FIELD(retryAttempt), FIELD(maxRetries), FIELD(preventedContinuation), FIELD(hookErrors),
-    FIELD(toolName), FIELD(toolArguments), FIELD(isError),
+    FIELD(toolName), FIELD(toolArguments), FIELD(isError), FIELD(pendingBackgroundAgentCount),
+    FIELD(pendingWorkflowCount), FIELD(entrypoint), FIELD(taskId),
+    FIELD(promptId),
 });
 // clang-format on
 #undef FIELD
@@ -198,6 +200,8 @@ void read_header(const Fields& fields, Record& out) {
   out.version = fields.version.as_text();
   out.cwd = fields.cwd.as_text();
   out.git_branch = fields.gitBranch.as_optional_text();
+  out.is_headless = fields.entrypoint.as_text().starts_with("sdk");  // `claude -p` and its SDKs
+  out.prompt = fields.promptId.as_text();
   out.sidechain = fields.isSidechain.as_bool();
   out.deleted = fields.isDeleted.as_bool();
   out.aborted = fields.isAborted.as_bool();

@@ -41,7 +41,8 @@ struct Fields {
       costUSD, durationMs, content, attachment, data, parentToolUseID, operation, snapshot, messageId,
       trackingPath, summary, leafUuid, aiTitle, customTitle, agentName, mode, totalCostUSD, compactMetadata,
       microcompactMetadata, error, apiErrorStatus, retryInMs, retryAttempt, maxRetries, preventedContinuation,
-      hookErrors, toolName, toolArguments, isError;
+      hookErrors, toolName, toolArguments, isError, pendingBackgroundAgentCount, pendingWorkflowCount,
+      entrypoint, taskId, promptId;
 
   explicit Fields(const Value& json);
 };

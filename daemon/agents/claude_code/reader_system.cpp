@@ -11,7 +11,11 @@ void system_message(const Fields& f, Record& out) {
 
 void turn_duration(const Fields& f, Record& out) {
   out.facts.push_back(fact::TurnEnd{"completed", {}, f.durationMs.as_int(), true});
+  out.facts.push_back(fact::Pending{f.pendingBackgroundAgentCount.as_count().value_or(0),
+                                    f.pendingWorkflowCount.as_count().value_or(0)});
 }
+
+void agents_killed(const Fields&, Record& out) { out.facts.push_back(fact::AgentsKilled{}); }
 
 void stop_hook_summary(const Fields& f, Record& out) {
   const bool failed = !f.hookErrors.items().empty();
@@ -53,7 +57,9 @@ void api_error(const Fields& f, Record& out) {
   out.facts.push_back(failed);
 }
 
-void scheduled_task_fire(const Fields&, Record& out) { out.facts.push_back(fact::ScheduledFire{}); }
+void scheduled_task_fire(const Fields& f, Record& out) {
+  out.facts.push_back(fact::ScheduledFire{f.taskId.as_text()});
+}
 
 void queued_command(const Fields& f, Record& out) {
   const Value prompt = f.attachment.member("prompt");
@@ -85,6 +91,7 @@ void todo_reminder(const Fields& f, Record& out) {
 
 constexpr Rule subtypes[] = {
     {"turn_duration", turn_duration, "2.1.1 -"},
+    {"agents_killed", agents_killed, "2.1.332 -"},
     {"stop_hook_summary", stop_hook_summary, "2.0.64 -"},
     {"compact_boundary", compact_boundary, "1.0.93 -"},
     {"microcompact_boundary", microcompact_boundary, "2.1.12 - 2.1.22"},

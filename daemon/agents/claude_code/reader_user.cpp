@@ -148,15 +148,33 @@ string_view refine(std::span<const Refinement> table, string_view text) {
 struct ToolFields {
   Value interrupted, wasInterrupted, status, backgroundTaskId, agentId, resumedAgentId, agent_id, teammate_id,
       totalDurationMs, totalTokens, totalToolUseCount, newTodos, tasks, task, success, taskId, statusChange,
-      task_id, shell_id;
+      task_id, shell_id, timeoutMs, scheduledFor, nextFireAt, id, recurring;
 };
 #define FIELD(name) \
   { #name, &ToolFields::name }
-constexpr MemberTable<ToolFields, 128> tool_table(
-    {FIELD(interrupted), FIELD(wasInterrupted), FIELD(status), FIELD(backgroundTaskId), FIELD(agentId),
-     FIELD(resumedAgentId), FIELD(agent_id), FIELD(teammate_id), FIELD(totalDurationMs), FIELD(totalTokens),
-     FIELD(totalToolUseCount), FIELD(newTodos), FIELD(tasks), FIELD(task), FIELD(success), FIELD(taskId),
-     FIELD(statusChange), FIELD(task_id), FIELD(shell_id)});
+constexpr MemberTable<ToolFields, 128> tool_table({FIELD(interrupted),
+                                                   FIELD(wasInterrupted),
+                                                   FIELD(status),
+                                                   FIELD(backgroundTaskId),
+                                                   FIELD(agentId),
+                                                   FIELD(resumedAgentId),
+                                                   FIELD(agent_id),
+                                                   FIELD(teammate_id),
+                                                   FIELD(totalDurationMs),
+                                                   FIELD(totalTokens),
+                                                   FIELD(totalToolUseCount),
+                                                   FIELD(newTodos),
+                                                   FIELD(tasks),
+                                                   FIELD(task),
+                                                   FIELD(success),
+                                                   FIELD(taskId),
+                                                   FIELD(statusChange),
+                                                   FIELD(task_id),
+                                                   FIELD(shell_id),
+                                                   FIELD(timeoutMs),
+                                                   FIELD(scheduledFor),
+                                                   FIELD(nextFireAt),
+                                                   FIELD(id)});
 #undef FIELD
 
 // The first match decides: the program's denial kind, interruption, denial, error, ok.
@@ -202,7 +220,8 @@ void read_tool_use_result(const Fields& f, const ToolFields& use, fact::Result& 
   result.background = use.backgroundTaskId.as_text();
   result.subagent = use.agentId.as_text();
   result.resumed = use.resumedAgentId.as_text();
-  result.stopped = use.task_id ? use.task_id.as_text() : use.shell_id.as_text();  // TaskStop, KillShell
+  result.is_stop_told = static_cast<bool>(use.task_id);  // TaskStop; not KillShell
+  result.stopped = result.is_stop_told ? use.task_id.as_text() : use.shell_id.as_text();
   if (status == "async_launched") {
     result.launch = true;
     result.background = result.subagent;
@@ -211,6 +230,10 @@ void read_tool_use_result(const Fields& f, const ToolFields& use, fact::Result& 
     result.subagent = use.agent_id.as_text();
     result.background = result.subagent.empty() ? use.teammate_id.as_text() : result.subagent;
   }
+  if (use.timeoutMs) result.monitor = use.taskId.as_text();
+  result.due_ms = use.scheduledFor ? use.scheduledFor.as_int() : use.nextFireAt.as_int();
+  if (use.nextFireAt) result.schedule = use.id.as_text();
+  result.is_recurring = use.recurring.as_bool();
   result.duration_ms = use.totalDurationMs.as_int();
   result.tokens = use.totalTokens.as_count();
   result.tools = use.totalToolUseCount.as_count();

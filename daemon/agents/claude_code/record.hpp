@@ -36,7 +36,9 @@ struct Injected {
   std::string_view text;
   bool hook_feedback = false;
 };
-struct ScheduledFire {};
+struct ScheduledFire {
+  std::string_view task;
+};
 /// A prompt that joined the running turn.
 struct Absorbed {
   OptionalText text;
@@ -68,6 +70,11 @@ struct Result {
   bool launch = false;             // of a background subagent or a teammate
   bool is_late_rejection = false;  // rejected while running: an interruption if records have turn positions
   std::string_view subagent, resumed, stopped;
+  bool is_stop_told = false;           // a notification of the stopped task follows
+  std::string_view monitor;            // the task's id: it runs until its notification
+  std::optional<std::int64_t> due_ms;  // of a schedule, since 1970
+  std::string_view schedule;           // its id; empty: a wake-up
+  bool is_recurring = false;
   std::optional<std::int64_t> duration_ms;  // of the subagent
   std::optional<std::uint64_t> tokens, tools;
   TodoChange todo;
@@ -88,6 +95,12 @@ struct TurnEnd {
   std::optional<std::int64_t> duration_ms;
   bool guarded = false;
 };
+/// At the end of a turn: what runs in the background and will report.
+struct Pending {
+  std::uint64_t agents = 0, workflows = 0;
+};
+/// The user stopped all background agents.
+struct AgentsKilled {};
 struct Interrupted {};
 struct Compaction {
   bool started = false;  // else finished
@@ -134,9 +147,9 @@ using Queue = event::QueueChanged;
 using Fact =
     std::variant<fact::Prompt, fact::MessageBlock, fact::Command, fact::Injected, fact::ScheduledFire,
                  fact::Absorbed, fact::Invocation, fact::Result, fact::MessageUsage, fact::Stop,
-                 fact::TurnEnd, fact::Interrupted, fact::Compaction, fact::Summary, fact::Queue,
-                 fact::Notification, fact::TodoList, fact::AgentLink, fact::ApiError, fact::Files, fact::Cost,
-                 fact::Title, fact::Mode, fact::PermissionMode>;
+                 fact::TurnEnd, fact::Pending, fact::AgentsKilled, fact::Interrupted, fact::Compaction,
+                 fact::Summary, fact::Queue, fact::Notification, fact::TodoList, fact::AgentLink,
+                 fact::ApiError, fact::Files, fact::Cost, fact::Title, fact::Mode, fact::PermissionMode>;
 
 /// Everything about a record but its facts.
 struct RecordHeader {
@@ -153,11 +166,12 @@ struct RecordHeader {
   bool has_parent_key = false;  // `parentUuid` is present or null
   std::string_view time;        // RFC 3339; empty: none
   std::int64_t time_ms = 0;
-  std::string_view session, version, cwd, model, message, request;
+  std::string_view session, version, cwd, model, message, request, prompt;
   std::optional<std::string_view> git_branch;
   Author author = Author::other;
   bool outside_turn = false;  // a user record outside any turn (a local command's echo and output)
   bool sidechain = false, deleted = false, aborted = false, has_turn_position = false;
+  bool is_headless = false;
   bool is_warmup = false;  // a user record that can start an internal warm-up agent
 };
 

@@ -39,6 +39,8 @@ void Records::read(const Record& record, Assembler& to) {
   update_session(to);
   if (dropped) return;
   to.note_activity();
+  if (to.is_own_chain() && record.author == Record::Author::user)
+    to.mutable_state().is_headless = record.is_headless;
 
   if (to.is_own_chain() && record.author == Record::Author::assistant) {
     const std::string_view message = Assembler::short_id(record.message);
@@ -187,7 +189,11 @@ void Records::start_turn(OptionalText prompt, std::string_view origin, Assembler
   last_ms_ = record_->time_ms;
   hook_feedback_ = false;
   finished_message_.clear();
-  to.start_turn(prompt, origin);
+  to.mutable_state().expects_turn = false;
+  // A message of a teammate has the id of the prompt that it works for.
+  const bool is_continued = !record_->prompt.empty() && record_->prompt == prompt_;
+  prompt_ = Assembler::short_id(record_->prompt);
+  to.start_turn(prompt, origin, {}, is_continued);
 }
 
 void Records::finish_turn(std::string_view outcome, std::string_view stop_reason,
@@ -199,6 +205,13 @@ void Records::finish_turn(std::string_view outcome, std::string_view stop_reason
 
 void Records::interrupt(Assembler& to) {
   close_calls("interrupted", false, to);
+  // The interrupted turn does not count what still runs; those that the last count had may have reported.
+  if (to.is_own_chain()) {
+    StreamState& state = to.mutable_state();
+    const auto running = std::count_if(state.agents.begin(), state.agents.end(),
+                                       [](const RunningAgent& each) { return each.background; });
+    state.pending.agents = std::min(state.pending.agents, static_cast<std::uint64_t>(running));
+  }
   if (to.is_own_chain() && to.raw_state().turn_open) finish_turn("interrupted", {}, std::nullopt, to);
 }
 
@@ -237,13 +250,34 @@ void Records::apply(const fact::Injected& injected, Assembler& to) {
   }
 }
 
-void Records::apply(const fact::ScheduledFire&, Assembler& to) {
+void Records::apply(const fact::ScheduledFire& fire, Assembler& to) {
   if (!to.is_own_chain()) return;
+  std::vector<Schedule>& schedules = to.mutable_state().schedules;
+  const auto find = [&](std::string_view id) {
+    return std::find_if(schedules.begin(), schedules.end(),
+                        [&](const Schedule& each) { return each.id == id; });
+  };
+  auto fired = find(Assembler::short_id(fire.task));
+  if (fired == schedules.end()) fired = find({});  // a wake-up: its result does not name it
+  if (fired != schedules.end()) {
+    fired->due_ms = 0;
+    if (!fired->is_recurring) schedules.erase(fired);
+  }
   scheduled_fire_uuid_ = Assembler::short_id(record_->uuid);
   start_turn(std::nullopt, "task", to);
 }
 
+void Records::apply(const fact::Queue& queue, Assembler& to) {
+  bool& expects_turn = to.mutable_state().expects_turn;
+  if (queue.operation == "enqueue")
+    expects_turn = true;
+  else if (queue.operation != "dequeue")  // that begins a turn, or joins one
+    expects_turn = false;
+  to.emit(queue);
+}
+
 void Records::apply(const fact::Absorbed& absorbed, Assembler& to) {
+  to.mutable_state().expects_turn = false;
   to.add_message("user", absorbed.media ? absorbed.media->kind : "text", absorbed.text, {}, {},
                  absorbed.media);
 }
@@ -280,6 +314,21 @@ void Records::apply(const fact::TurnEnd& end, Assembler& to) {
   finish_turn(end.outcome, end.stop_reason, end.duration_ms, to);
 }
 
+void Records::apply(const fact::Pending& pending, Assembler& to) {
+  if (to.is_own_chain()) to.mutable_state().pending = {pending.agents, pending.workflows, end_ms()};
+}
+
+void Records::apply(const fact::AgentsKilled&, Assembler& to) {
+  to.mutable_state().pending = {};
+  to.mutable_state().expects_turn = true;
+  std::vector<std::string> calls;
+  for (const RunningAgent& agent : to.raw_state().agents)
+    if (agent.background) calls.push_back(agent.call);
+  event::AgentFinished stopped;
+  stopped.outcome = "stopped";
+  for (const std::string& call : calls) finish_agent(call, stopped, to);
+}
+
 void Records::apply(const fact::Compaction& compaction, Assembler& to) {
   if (compaction.started) return to.emit(event::CompactionStarted{compaction.trigger});
   if (compaction.kind == "full") {
@@ -296,14 +345,19 @@ void Records::apply(const fact::Summary& summary, Assembler& to) {
   to.add_message("summary", "text", summary.text);
 }
 
+// False if the task was told to have ended so before, and was not resumed since.
+bool Records::is_first_end(std::string_view task, std::string_view status, Assembler& to) const {
+  const std::uint32_t* const resumed = resume_counts_->find(to.hash(task, IdOf::task));
+  std::string end(task);
+  end.append(1, '\0').append(std::to_string(resumed ? *resumed : 0)).append(1, '\0').append(status);
+  return to.remember(end, IdOf::task);
+}
+
 void Records::apply(const fact::Notification& notification, Assembler& to) {
-  const std::uint32_t* const resumed = resume_counts_->find(to.hash(notification.task, IdOf::task));
-  std::string end(notification.task);
-  end.append(1, '\0').append(std::to_string(resumed ? *resumed : 0)).append(1, '\0');
-  end.append(notification.status);
-  if (!to.remember(end, IdOf::task)) return;
+  if (!is_first_end(notification.task, notification.status, to)) return;
   to.emit(
       event::TaskFinished{notification.task, notification.call, notification.status, notification.summary});
+  PendingWork& pending = to.mutable_state().pending;
   to.end_task(notification.task);
   const std::vector<RunningAgent>& agents = to.raw_state().agents;
   const std::string_view task = cut_utf8(notification.task, Assembler::text_bytes_max);
@@ -313,7 +367,10 @@ void Records::apply(const fact::Notification& notification, Assembler& to) {
   });
   const Report report{std::string(to.short_text(agent_outcome(notification.status))),
                       notification.duration_ms, notification.tokens, notification.tools};
-  if (agent != agents.end()) return finish_agent(std::string(agent->call), agent_end(report), to);
+  if (agent != agents.end()) {
+    pending.agents -= pending.agents > 0;
+    return finish_agent(std::string(agent->call), agent_end(report), to);
+  }
   const std::string_view name = to.short_text(notification.task);
   to.counts().dropped += early_reports_->size() >= early_reports_max && !early_reports_->find(name);
   early_reports_.change()[name] = report;

@@ -88,17 +88,21 @@ class Records final : public RecordReader {
   // For a duration: of the record or, without a time, of the last one with it.
   std::int64_t end_ms() const { return record_->time_ms ? record_->time_ms : last_ms_; }
 
+  bool is_first_end(std::string_view task, std::string_view status, Assembler& to) const;
+
   void apply(const fact::Prompt& prompt, Assembler& to);
   void apply(const fact::MessageBlock& block, Assembler& to);
   void apply(const fact::Command& command, Assembler& to);
   void apply(const fact::Injected& injected, Assembler& to);
-  void apply(const fact::ScheduledFire&, Assembler& to);
+  void apply(const fact::ScheduledFire& fire, Assembler& to);
   void apply(const fact::Absorbed& absorbed, Assembler& to);
   void apply(const fact::Invocation& invocation, Assembler& to);
   void apply(const fact::Result& result, Assembler& to);
   void apply(const fact::MessageUsage& used, Assembler& to);
   void apply(const fact::Stop& stop, Assembler& to);
   void apply(const fact::TurnEnd& end, Assembler& to);
+  void apply(const fact::Pending& pending, Assembler& to);
+  void apply(const fact::AgentsKilled&, Assembler& to);
   void apply(const fact::Interrupted&, Assembler& to) { interrupt(to); }
   void apply(const fact::Compaction& compaction, Assembler& to);
   void apply(const fact::Summary& summary, Assembler& to);
@@ -106,7 +110,7 @@ class Records final : public RecordReader {
   void apply(const fact::TodoList& list, Assembler& to) { to.set_todos(list.todos, list.source); }
   void apply(const fact::AgentLink& link, Assembler& to);
   void apply(const fact::Cost& cost, Assembler& to);
-  void apply(const fact::Queue& queue, Assembler& to) { to.emit(queue); }
+  void apply(const fact::Queue& queue, Assembler& to);
   void apply(const fact::ApiError& error, Assembler& to) { to.emit(error); }
   void apply(const fact::Files& files, Assembler& to) { to.emit(files); }
   void apply(const fact::Title&, Assembler&) {}  // handled by update_titles
@@ -117,6 +121,8 @@ class Records final : public RecordReader {
   const Assembler::Call* find_call(const fact::Result& result, const Assembler& to) const;
   void end_call(const Assembler::Call& call, std::string_view outcome, const fact::Result* result,
                 Assembler& to);
+  void set_schedule(const fact::Result& result, StreamState& state) const;
+  void resume_agent(const fact::Result& result, Assembler& to);
   void finish_agent(std::string_view call, event::AgentFinished finished, Assembler& to);
   void finish_reported_agent(std::string_view call, std::string_view subagent, Assembler& to);
   static event::AgentFinished agent_end(const Report& report);
@@ -137,6 +143,7 @@ class Records final : public RecordReader {
   std::string finished_message_;  // later blocks of it belong to the finished turn
   std::string message_;           // the own chain's last message
   bool hook_feedback_ = false;
+  std::string prompt_;  // the id of the last turn's prompt
   std::string command_uuid_, command_, scheduled_fire_uuid_;
   bool awaits_summary_ = false;  // a compaction finished and its summary has not been read
 

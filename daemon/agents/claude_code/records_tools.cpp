@@ -64,10 +64,28 @@ const Assembler::Call* Records::find_call(const fact::Result& result, const Asse
   return to.last_open_call(chain_ == own_chain ? to.own_agent() : chains_[chain_].agent);
 }
 
-void Records::apply(const fact::Result& result, Assembler& to) {
+// The agent was told finished, and works again.
+void Records::resume_agent(const fact::Result& result, Assembler& to) {
   bool fresh = false;
-  if (!result.resumed.empty())
-    ++resume_counts_.change().insert(to.hash(result.resumed, IdOf::task), 0, fresh);
+  ++resume_counts_.change().insert(to.hash(result.resumed, IdOf::task), 0, fresh);
+  RunningAgent agent;
+  agent.call = Assembler::short_id(result.call), agent.subagent = to.short_text(result.resumed);
+  agent.background = agent.is_resumed = true;
+  const std::vector<RunningAgent>& running = to.raw_state().agents;
+  if (std::none_of(running.begin(), running.end(),
+                   [&](const RunningAgent& one) { return one.subagent == agent.subagent; }))
+    to.add_agent(std::move(agent));
+}
+
+void Records::set_schedule(const fact::Result& result, StreamState& state) const {
+  const std::string id(Assembler::short_id(result.schedule));
+  std::erase_if(state.schedules, [&](const Schedule& each) { return each.id == id; });
+  if (state.schedules.size() >= StreamState::schedules_max) state.schedules.erase(state.schedules.begin());
+  state.schedules.push_back({id, *result.due_ms, record_->time_ms, result.is_recurring});
+}
+
+void Records::apply(const fact::Result& result, Assembler& to) {
+  if (!result.resumed.empty()) resume_agent(result, to);
   const Assembler::Call* open = find_call(result, to);
   if (!open && result.by_position) {
     if (result.output) to.add_message("system", "text", result.output);
@@ -83,9 +101,20 @@ void Records::apply(const fact::Result& result, Assembler& to) {
   const std::string_view outcome = finished.outcome;
   if (!result.launch && result.subagent.empty())
     to.start_task(result.background, open ? std::string_view(open->call) : result.call);
-  if (outcome == "ok") to.end_task(result.stopped);
-  if (open) return end_call(*to.finish_call(open->call, std::move(finished)), outcome, &result, to);
+  if (outcome == "ok") to.start_task(result.monitor, open ? std::string_view(open->call) : result.call);
+  if (outcome == "ok" && result.due_ms) set_schedule(result, to.mutable_state());
+  std::optional<BackgroundTask> stopped;
+  if (outcome == "ok") stopped = to.end_task(result.stopped);
+  const auto tell_stop = [&] {
+    if (stopped && !result.is_stop_told && is_first_end(stopped->id, "killed", to))
+      to.emit(event::TaskFinished{stopped->id, stopped->made_by.call, "killed", std::nullopt});
+  };
+  if (open) {
+    end_call(*to.finish_call(open->call, std::move(finished)), outcome, &result, to);
+    return tell_stop();
+  }
   if (!to.finish_unknown_call(result.call, std::move(finished))) return;
+  tell_stop();
   if (early_results_->size() < early_results_max)
     early_results_.change()[to.hash(Assembler::short_id(result.call), IdOf::call)] = {
         {std::string(to.short_text(agent_outcome_of(outcome))), result.duration_ms, result.tokens,
@@ -130,6 +159,7 @@ void Records::close_calls(std::string_view outcome, bool every_chain, Assembler&
 // `finished` has what the record has; the rest comes from the running agent of this call.
 void Records::finish_agent(std::string_view call, event::AgentFinished finished, Assembler& to) {
   const RunningAgent known = to.take_agent(call).value_or(RunningAgent{});
+  if (known.is_resumed) return;
   if (finished.subagent.empty()) finished.subagent = known.subagent;
   finished.call = call;
   finished.agent_type = known.agent_type;

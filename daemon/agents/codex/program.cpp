@@ -88,8 +88,9 @@ class Codex final : public AgentProgram, public TitleFiles, public Writers, publ
   std::string writer_lock(std::string_view transcript) const override {
     std::string_view stem = transcript.substr(transcript.rfind('/') + 1);
     stem.remove_suffix(std::min(stem.size(), transcript_suffix.size()));
-    return "thread-writer-locks/" + std::string(thread_of(stem)) + ".lock";
+    return std::string(lock_directory()) + '/' + std::string(thread_of(stem)) + ".lock";
   }
+  std::string_view lock_directory() const override { return "thread-writer-locks"; }
   // A line for each time that the user renames a thread: `{"id","thread_name","updated_at"}`.
   std::string_view title_path() const override { return title_index; }
   std::string title_file(std::string_view) const override { return std::string(title_index); }
@@ -112,7 +113,8 @@ class Codex final : public AgentProgram, public TitleFiles, public Writers, publ
   bool may_need_permission(std::string_view tool) const override {
     constexpr std::string_view asked[] = {"shell",        "local_shell", "shell_command", "exec_command",
                                           "unified_exec", "apply_patch", "exec"};
-    return std::find(std::begin(asked), std::end(asked), tool) != std::end(asked);
+    return tool.starts_with("mcp__") ||
+           std::find(std::begin(asked), std::end(asked), tool) != std::end(asked);
   }
   std::string describe_prompt(std::string_view tool, std::string_view input) const override {
     return describe_call(tool, input, prompt_reason(tool));

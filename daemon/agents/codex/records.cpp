@@ -117,6 +117,7 @@ class Records final : public RecordReader {
     session.continues = meta.text_of("forked_from_id");
     session.source = word_of(source);
     session.originator = meta.text_of("originator");
+    to.mutable_state().is_headless = session.source == "exec";
     if (to.started())
       to.update_session(changed);
     else
@@ -438,7 +439,7 @@ class Records final : public RecordReader {
     if (copied_) return remember_call(id, to);
     const std::string name = id.empty() ? to.record_name() : std::string(id);
     ToolItem end = read_tool_item(type, item);
-    if (const auto task = to.take_task(name)) {
+    if (const auto task = to.end_task_of(name)) {
       event::TaskFinished ended;
       ended.task = task->id;
       ended.call = name;
@@ -610,7 +611,7 @@ class Records final : public RecordReader {
       to.start_agent(started, true);
     }
     abandon_oldest_calls(to);
-    if (is_one_of(name, {"followup_task", "send_input", "resume_agent"})) agents_.resume(target);
+    if (is_one_of(name, {"followup_task", "send_input", "resume_agent"})) agents_.resume(target, nullptr);
   }
   static bool is_null_json(std::string_view json) {
     const std::size_t begin = json.find_first_not_of(" \t\r\n");
@@ -644,10 +645,10 @@ class Records final : public RecordReader {
     if (output.text) finished.output = std::string_view(*output.text);
     finished.media = output.media;
     finished.background = thread.empty() ? output.background : thread;
+    // A later look at the process does not begin another.
+    if (made && output.is_process && made->tool != "write_stdin") to.start_task(output.background, call);
     const auto done = finish_call(call, std::move(finished), to);
     if (!done) return;
-    // A later look at the process does not begin another.
-    if (output.is_process && done->tool != "write_stdin") to.start_task(output.background, done->call);
     agents_.read_output(*done, output.text.value_or(""), *nested_, to);
   }
 
@@ -661,7 +662,7 @@ class Records final : public RecordReader {
     const bool is_launch = kind == "started";
     agents_.set_path(item.text_of("agent_path"), thread);
     if (is_launch && (copied_ || is_known_call(id, to))) agents_.start(thread, id);
-    if (kind == "interacted") agents_.resume(thread);
+    if (kind == "interacted") agents_.resume(thread, events_of(to));
     agents_.finish(thread, agent_outcome(kind), events_of(to));
     if (copied_) return;
     event::ToolFinished finished;  // of the call that started, addressed or interrupted the agent

@@ -31,9 +31,13 @@ void Subagents::start(std::string_view thread, std::string_view call) {
   if (agent.call.empty()) agent.call = Assembler::short_id(call);
 }
 
-void Subagents::resume(std::string_view name) {
+void Subagents::resume(std::string_view name, Assembler* to) {
   const std::string_view thread = thread_at(name);
-  if (agents_.find(thread)) agents_[thread].is_finished = false;
+  if (!agents_.find(thread) || !std::exchange(agents_[thread].is_finished, false) || !to) return;
+  RunningAgent agent;
+  agent.call = agents_[thread].call, agent.subagent = thread;
+  agent.background = true;
+  to->add_agent(std::move(agent));
 }
 
 void Subagents::set_path(std::string_view path, std::string_view thread) {

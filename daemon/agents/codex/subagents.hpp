@@ -21,7 +21,7 @@ class Subagents {
  public:
   void start(std::string_view thread, std::string_view call);
   /// `name`: a thread, or the path of an agent.
-  void resume(std::string_view name);
+  void resume(std::string_view name, Assembler* to);
   /// `path`: as in the calls of the model, `/root/…`.
   void set_path(std::string_view path, std::string_view thread);
   void finish(std::string_view thread, std::string_view outcome, Assembler* to);

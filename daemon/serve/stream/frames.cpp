@@ -63,6 +63,18 @@ void append_cursors(JsonWriter& json, const Session& session) {
   json.end_array();
 }
 
+}  // namespace
+
+void append_done(JsonWriter& json, const status::Done& done) {
+  json.begin_object().member_if_any("outcome", done.outcome);
+  json.member("turn", done.turn).member("turns", done.turns).member_if_any("prompted", done.prompted);
+  json.member("duration_ms", done.duration_ms).member("waited_ms", done.waited_ms);
+  if (done.is_headless) json.member("headless", true);
+  json.end_object();
+}
+
+namespace {
+
 void append_status(FrameWriter& frame, const Session& session) {
   static const status::Status unknown = [] {
     status::Status status;
@@ -77,6 +89,8 @@ void append_status(FrameWriter& frame, const Session& session) {
   frame.plain("source", status.source.empty() ? "transcript" : status.source);
   frame.plain("since", status.since);
   frame.plain("request", status.request);
+  frame.plain("agent", status.agent);
+  if (status.done) append_done(frame.json.key("done"), *status.done);
   frame.json.end_object();
 }
 
@@ -316,22 +330,59 @@ bool is_open(const StreamState& state, const std::string& call) {
 
 }  // namespace
 
+namespace {
+
+using status::BackgroundWork;
+
+std::int64_t time_of(const std::string& time) { return parse_time(time).value_or(0); }
+
+/// The state of the subagent's own stream; null: it has none, or is not known.
+const StreamState* state_of_agent(const Session& session, const std::string& agent) {
+  if (agent.empty()) return nullptr;
+  const auto found = std::find_if(session.members.begin(), session.members.end(),
+                                  [&](const Member& each) { return each.stream->agent() == agent; });
+  return found == session.members.end() ? nullptr : state_of(found->stream);
+}
+
+/// Adds the agents and tasks that a stream started and that outlive their calls.
+void add_background(const Session& session, const StreamState& state, std::vector<BackgroundWork>& all) {
+  const auto add = [&](BackgroundWork::Kind kind, std::uint64_t count, std::int64_t time_ms) {
+    if (count) all.push_back({kind, count, time_ms, true});
+  };
+  add(BackgroundWork::Kind::agent, state.pending.agents, state.pending.time_ms);
+  add(BackgroundWork::Kind::workflow, state.pending.workflows, state.pending.time_ms);
+  std::uint64_t counted = state.pending.agents;
+  for (const RunningAgent& agent : state.agents) {
+    if (!agent.background || is_open(state, agent.call)) continue;
+    if (counted > 0) {  // the program's count has it
+      --counted;
+      continue;
+    }
+    const StreamState* const own = state_of_agent(session, agent.subagent);
+    all.push_back(
+        {BackgroundWork::Kind::agent, 1, std::max(time_of(agent.started), own ? own->last_activity_ms : 0)});
+  }
+  for (const BackgroundTask& task : state.tasks)
+    all.push_back(
+        {BackgroundWork::Kind::task, 1, task.started_ms, false, task.made_by.tool, task.made_by.input});
+  for (const Schedule& schedule : state.schedules)
+    all.push_back({BackgroundWork::Kind::schedule, 1, schedule.time_ms, false, {}, {}, schedule.due_ms});
+}
+
+}  // namespace
+
 status::TranscriptSummary transcript_summary(const Session& session) {
   status::TranscriptSummary summary;
   const StreamState* main = state_of(session.main());
-  struct Call {
-    std::int64_t started_ms;
-    status::OpenCall call;
-  };
-  std::vector<Call> calls;
   for (const Member& member : session.members) {
     const StreamState* state = state_of(member.stream);
     if (!state) continue;
     summary.known = true;
     const std::string& own_agent = member.stream->agent();
     for (const OpenTool& tool : state->tools) {
-      calls.push_back(
-          {tool.started_ms, {tool.call, tool.tool, tool.input, tool.agent.empty() ? own_agent : tool.agent}});
+      const std::string& agent = tool.agent.empty() ? own_agent : tool.agent;
+      summary.calls.push_back({tool.call, tool.tool, tool.input, agent, tool.started, tool.started_ms,
+                               member.stream->modified_ms()});
     }
     for (const OpenRequest& request : state->requests) {
       OpenRequest& asked = summary.requests.emplace_back(request);
@@ -339,15 +390,11 @@ status::TranscriptSummary transcript_summary(const Session& session) {
       // The order is that of the records that ask: it does not change when a call begins to run.
       asked.started_ms = parse_time(asked.started).value_or(asked.started_ms);
     }
-    summary.runs_background |= !state->tasks.empty();
-    for (const RunningAgent& agent : state->agents)
-      summary.runs_background |= agent.background && !is_open(*state, agent.call);
+    add_background(session, *state, summary.background);
   }
-  std::stable_sort(summary.requests.begin(), summary.requests.end(),
-                   [](const OpenRequest& a, const OpenRequest& b) { return a.started_ms < b.started_ms; });
-  std::stable_sort(calls.begin(), calls.end(),
-                   [](const Call& a, const Call& b) { return a.started_ms < b.started_ms; });
-  for (Call& call : calls) summary.calls.push_back(std::move(call.call));
+  const auto is_older = [](const auto& one, const auto& other) { return one.started_ms < other.started_ms; };
+  std::stable_sort(summary.requests.begin(), summary.requests.end(), is_older);
+  std::stable_sort(summary.calls.begin(), summary.calls.end(), is_older);
   if (main) {
     summary.turn_open = main->turn_open || main->is_announced;
     summary.turn_started = main->is_announced && !main->turn_open ? main->last_activity : main->turn_started;
@@ -355,6 +402,13 @@ status::TranscriptSummary transcript_summary(const Session& session) {
     summary.is_compacting = main->is_compacting;
     summary.is_closed = main->is_closed;
     summary.turn_finished = main->last_finished;
+    summary.turn_grown_ms = main->last_activity_ms;
+    summary.outcome = main->last_outcome;
+    summary.turn = main->turn;
+    summary.prompted = main->prompted;
+    summary.expects_turn = main->expects_turn;
+    summary.waited_ms = std::max<std::int64_t>(0, main->times.until(0).waited - main->prompted.waited_ms);
+    summary.is_headless = main->is_headless;
     summary.answered = format_time_if_valid(main->times.answered());
     summary.version = main->version;
     summary.path = session.main()->path();

@@ -21,6 +21,8 @@ ReportedNumbers numbers_of(const Session& session, const ModelTable& models, con
 
 /// The state of the transcripts, for the status tracker.
 status::TranscriptSummary transcript_summary(const Session& session);
+/// As the value of a member.
+void append_done(JsonWriter& json, const status::Done& done);
 
 /// {"type":…,"id":…}
 std::string control_frame(std::string_view type, std::string_view id);

@@ -50,6 +50,7 @@ std::int64_t Session::finished_ms() const {
 bool Session::is_unseen() const {
   const tail::Stream* stream = main();
   if (!seen || !stream || !stream->transcript()) return false;
+  if (status && (status->state == "working" || status->state == "waiting")) return false;  // not done yet
   const StreamState& state = stream->transcript()->state();
   const bool is_finished = state.last_outcome == "completed" || state.last_outcome == "failed";
   return is_finished && !state.turn_open && finished_ms() > seen->seen_until(name);

@@ -71,6 +71,117 @@ TEST_CASE("a finished call that is not a launch finishes the agent with its outc
             .fields("agent.finished", {"outcome"}) == Lines{"interrupted"});
 }
 
+TEST_CASE("fault 113: what the program counts as running in the background, until it reports") {
+  Records r;
+  Feed feed({r.user("go"), r.call("c1", "Agent", input), r.result("c1", "x", launched("a1")),
+             r.call("c2", "Agent", input), r.result("c2", "x", launched("a2")),
+             r.text("later", "\"end_turn\""),
+             r.system("turn_duration",
+                      R"("durationMs":5,"pendingBackgroundAgentCount":2,"pendingWorkflowCount":1)")});
+  const auto counted = [&] { return std::pair(feed.state().pending.agents, feed.state().pending.workflows); };
+  CHECK(counted() == std::pair<std::uint64_t, std::uint64_t>(2, 1));
+  feed.write(r.queue("enqueue", Records::notice("a1", "completed")));
+  CHECK(counted() == std::pair<std::uint64_t, std::uint64_t>(1, 1));
+  feed.write(r.system("turn_duration", R"("durationMs":5,"pendingBackgroundAgentCount":3)"));
+  CHECK(counted() == std::pair<std::uint64_t, std::uint64_t>(3, 0));
+  feed.write(r.system("turn_duration", R"("durationMs":5)"));
+  CHECK(counted() == std::pair<std::uint64_t, std::uint64_t>(0, 0));
+}
+
+TEST_CASE("an interrupted turn counts nothing: agents that have reported do not stay counted") {
+  Records r;
+  Feed feed({r.user("go"), r.call("c1", "Agent", input), r.result("c1", "x", launched("a1")),
+             r.text("later", "\"end_turn\""), r.queue("enqueue", Records::notice("a1", "killed")),
+             r.system("turn_duration", R"("durationMs":5,"pendingBackgroundAgentCount":1)"),
+             r.notification("a1", "killed")});
+  CHECK(feed.state().pending.agents == 1);
+  feed.write(r.interruption());
+  CHECK(feed.state().pending.agents == 0);
+}
+
+TEST_CASE("fault 122: the user stops all background agents") {
+  Records r;
+  Feed feed({r.user("go"), r.call("c1", "Agent", input), r.result("c1", "x", launched("a1")),
+             r.call("c2", "Agent", input), r.result("c2", "x", launched("a2")),
+             r.system("turn_duration", R"("durationMs":5,"pendingBackgroundAgentCount":2)"),
+             r.system("agents_killed")});
+  CHECK(feed.fields("agent.finished", {"subagent", "outcome"}) == Lines{"a1 stopped", "a2 stopped"});
+  CHECK(feed.state().agents.empty());
+  CHECK_FALSE(feed.state().pending.any());
+  feed.write(r.queue("enqueue", Records::notice("a1", "killed")));
+  CHECK(feed.count("agent.finished") == 2);
+}
+
+TEST_CASE("fault 122: an agent that is addressed again works until it reports again") {
+  Records r;
+  Feed feed({r.user("go"), r.call("c1", "Agent", input), r.result("c1", "x", launched("a1")),
+             r.notification("a1", "completed"), r.call("c2", "SendMessage"),
+             r.result("c2", "ok", R"("toolUseResult":{"success":true,"resumedAgentId":"a1"})")});
+  REQUIRE(feed.state().agents.size() == 1);
+  CHECK(feed.state().agents.front().subagent == "a1");
+  CHECK(feed.state().agents.front().background);
+  feed.write(r.notification("a1", "completed"));
+  CHECK(feed.state().agents.empty());
+  CHECK(feed.count("agent.started") == 1);
+  CHECK(feed.count("agent.finished") == 1);
+  CHECK(feed.count("task.finished") == 2);
+}
+
+TEST_CASE("fault 122: a command that is stopped is told once") {
+  const auto tasks = [](std::string_view tool, std::string_view use) {
+    Records r;
+    return Feed({r.user("go"), r.call("c1", "Bash", R"({"command":"make soak"})"),
+                 r.result("c1", "x", R"("toolUseResult":{"backgroundTaskId":"b1"})"), r.call("c2", tool),
+                 r.result("c2", "ok", R"("toolUseResult":)" + std::string(use)),
+                 r.queue("enqueue", Records::notice("b1", "killed")), r.notification("b1", "killed")});
+  };
+  const Feed stopped = tasks("TaskStop", R"({"task_id":"b1"})"),
+             killed = tasks("KillShell", R"({"shell_id":"b1"})");
+  for (const Feed* feed : {&stopped, &killed}) {
+    CHECK(feed->fields("task.finished", {"task", "outcome"}) == Lines{"b1 killed"});
+    CHECK(feed->state().tasks.empty());
+  }
+}
+
+TEST_CASE(
+    "a monitor is a task until it reports its end, and schedules are kept until the next of their kind") {
+  Records r;
+  Feed feed({r.user("go"), r.call("c1", "Monitor", R"({"description":"Watch ticks","command":"tick"})"),
+             r.result("c1", "x", R"("toolUseResult":{"taskId":"b1","timeoutMs":30000,"persistent":false})"),
+             r.call("c2", "ScheduleWakeup"),
+             r.result("c2", "x", R"("toolUseResult":{"scheduledFor":1795866840000,"wasClamped":false})"),
+             r.call("c3", "ScheduleWakeup"),
+             r.result("c3", "x", R"("toolUseResult":{"scheduledFor":1795866900000,"wasClamped":true})"),
+             r.call("c4", "CronCreate"),
+             r.result("c4", "x", R"("toolUseResult":{"id":"460e","nextFireAt":1795866840000})")});
+  REQUIRE(feed.state().tasks.size() == 1);
+  CHECK(feed.state().tasks.front().made_by.tool == "Monitor");
+  REQUIRE(feed.state().schedules.size() == 2);
+  CHECK(feed.state().schedules[0].due_ms == 1795866900000);
+  CHECK(feed.state().schedules[1].id == "460e");
+  feed.write(r.queue(
+      "enqueue", "<task-notification>\n<task-id>b1</task-id>\n<event>tick 1</event>\n</task-notification>"));
+  CHECK(feed.state().tasks.size() == 1);
+  CHECK(feed.state().expects_turn);
+  feed.write(r.queue("dequeue"));
+  CHECK(feed.state().expects_turn);  // it begins now
+  feed.write(r.queue("remove"));
+  CHECK_FALSE(feed.state().expects_turn);
+  feed.write(r.queue("enqueue", Records::notice("b1", "completed")));
+  CHECK(feed.state().tasks.empty());
+  feed.write(r.user("next"));
+  CHECK_FALSE(feed.state().expects_turn);
+}
+
+TEST_CASE("a background command is kept with the call that began it") {
+  Records r;
+  const Feed feed({r.user("go"), r.call("c1", "Bash", R"({"command":"make soak"})"),
+                   r.result("c1", "x", R"("toolUseResult":{"backgroundTaskId":"b1"})")});
+  REQUIRE(feed.state().tasks.size() == 1);
+  CHECK(feed.state().tasks.front().made_by.tool == "Bash");
+  CHECK(feed.state().tasks.front().made_by.input == R"({"command":"make soak"})");
+}
+
 TEST_CASE("an agent is finished once") {
   Records r;
   const Feed feed({r.user("go"), r.call("c1", "Agent", input),

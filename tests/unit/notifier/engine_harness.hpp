@@ -97,11 +97,22 @@ class EngineHarness {
            R"(","cursor":"1.1.0000000000000001","time":")" + format_time(at == 0 ? now_ms : at) +
            R"(","turn":)" + std::to_string(turn) + more + "}";
   }
+  /// The end of a turn that a prompt began, and what it led to.
   void finish_turn(const std::string& session, int turn, std::int64_t took_ms = 60'000,
                    const std::string& outcome = "completed", std::int64_t at = 0) {
     receive(event(
         session, "turn.finished", turn,
         R"(,"outcome":")" + outcome + R"(","duration_ms":)" + std::to_string(took_ms) + R"(,"tools":2)", at));
+    set_done(session, turn, took_ms, outcome, at);
+  }
+  void set_done(const std::string& session, int turn, std::int64_t took_ms = 60'000,
+                const std::string& outcome = "completed", std::int64_t at = 0, const std::string& more = {}) {
+    const std::int64_t end_ms = at == 0 ? now_ms : at;
+    receive(R"({"type":"status","host":"h","session":")" + session +
+            R"(","state":"idle","source":"transcript","since":")" + format_time(end_ms) +
+            R"(","done":{"outcome":")" + outcome + R"(","turn":)" + std::to_string(turn) +
+            R"(,"turns":1,"prompted":")" + format_time(end_ms - took_ms) + R"(","duration_ms":)" +
+            std::to_string(took_ms) + R"(,"waited_ms":0)" + more + "}}");
   }
   void finish_tool(const std::string& session, const std::string& call, const std::string& more = {}) {
     receive(event(session, "tool.finished", 1,

@@ -160,15 +160,18 @@ TEST_CASE("a notice that is not sent does not escalate") {
 TEST_CASE("a group escalates as one notice, as long as one of its sessions is unanswered") {
   for (const bool all_answered : {false, true}) {
     EngineHarness harness(waiting());
-    for (int i = 0; i < 6; ++i) harness.set_waiting("s" + std::to_string(i));
-    for (int i = 0; i < 3; ++i) harness.set_status("s" + std::to_string(i), "working");
+    constexpr int single = RuleEngine::group_after;
+    const auto session = [](int number) { return "s" + std::to_string(number); };
+    for (int i = 0; i < single + 3; ++i) harness.set_waiting(session(i));
+    for (int i = 0; i < single; ++i) harness.set_status(session(i), "working");
     harness.advance(RuleEngine::group_ms);
-    REQUIRE(route(harness) == "desktop desktop desktop desktop");
-    harness.set_status("s3", "working");
-    harness.set_status("s4", "working");
-    if (all_answered) harness.set_status("s5", "working");
+    std::string sent = "desktop";
+    for (int i = 0; i < single; ++i) sent += " desktop";
+    REQUIRE(route(harness) == sent);
+    for (int i = single; i < single + 2; ++i) harness.set_status(session(i), "working");
+    if (all_answered) harness.set_status(session(single + 2), "working");
     harness.advance(2 * minute_ms);
-    CHECK(route(harness) == std::string("desktop desktop desktop desktop") + (all_answered ? "" : " phone"));
+    CHECK(route(harness) == sent + (all_answered ? "" : " phone"));
   }
 }
 

@@ -39,7 +39,7 @@ TEST_CASE("a notice links to the page of its session") {
 TEST_CASE("a group of notices links to the overview") {
   EngineHarness harness;
   harness.receive(welcome("h", "http://127.0.0.1:7717/"));
-  for (int i = 0; i < 6; ++i) harness.set_waiting("s" + std::to_string(i));
+  for (std::size_t i = 0; i < RuleEngine::group_after + 3; ++i) harness.set_waiting("s" + std::to_string(i));
   harness.advance(RuleEngine::group_ms);
   REQUIRE(harness.notices.size() == RuleEngine::group_after + 1);
   CHECK(harness.notices.back().link == "http://127.0.0.1:7717/");
@@ -100,7 +100,7 @@ TEST_CASE("the age of an event is judged by this machine's clock where the host'
       harness.set_waiting("s", "permission", there);
       harness.finish_turn("t", 1, 95'000, "completed", there);  // another session of the host
       harness.advance(5000);
-      CHECK(harness.notices.size() == (known || offset < 0 ? 2 : 0));
+      CHECK(harness.notices.size() == (known || offset < 0 ? 2 : 1));  // a wait may be old
       if (known) CHECK(harness.notices[0].time_ms == noon_ms);
     }
   }

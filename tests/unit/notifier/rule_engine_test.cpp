@@ -62,7 +62,7 @@ TEST_CASE("a long turn causes a notice after 5 s without an answer") {
   CHECK(harness.notices.empty());
   harness.advance(1);
   REQUIRE(harness.titles() == std::vector<std::string>{"s is done"});
-  CHECK(harness.notices[0].body == "turn 1, 1m35s, 2 tools");
+  CHECK(harness.notices[0].body == "turn 1, 1m35s");
   harness.advance(60'000);
   harness.start_turn("s", 2);
   CHECK(harness.closed.size() == 1);
@@ -113,7 +113,7 @@ TEST_CASE("a turn that failed with an API error causes a notice with its status"
 TEST_CASE("repeated events and copies of the transcript cause no second notice") {
   EngineHarness harness;
   const std::string event =
-      harness.event("s", "turn.finished", 1, R"(,"outcome":"completed","duration_ms":95000)");
+      harness.event("s", "turn.finished", 1, R"(,"outcome":"failed","duration_ms":95000)");
   harness.receive(event);
   harness.advance(5000);
   harness.receive(event);
@@ -134,15 +134,48 @@ TEST_CASE("sessions that finish at the same time cause a notice each") {
 }
 
 TEST_CASE("events older than 5 minutes cause no notice") {
-  EngineHarness harness;
+  EngineHarness harness("[[rule]]\nname = \"busy\"\nstatus = \"working\"\n");
   harness.finish_turn("s", 1, 95'000, "completed", harness.now_ms - 301'000);
-  harness.set_waiting("t", "permission", harness.now_ms - 301'000);
+  harness.set_status("t", "working", "", harness.now_ms - 301'000);
   harness.advance(60'000);
   CHECK(harness.notices.empty());
   CHECK(harness.outcomes() == "too old too old");
   harness.finish_turn("s", 2, 95'000, "completed", harness.now_ms - 299'000);
   harness.advance(0);
   CHECK(harness.notices.size() == 1);  // its hold is over
+}
+
+TEST_CASE("fault 135: a wait is notified whatever its age, also if a restart found its notice held") {
+  EngineHarness harness;
+  harness.set_waiting("s", "permission", harness.now_ms - 7 * 3'600'000);
+  CHECK(harness.titles() == std::vector<std::string>{"s needs you"});
+  EngineHarness held("defaults = false\n[[rule]]\nname = \"late\"\nstatus = \"waiting\"\nhold = \"1m\"\n");
+  held.set_waiting("s");
+  held.now_ms += 3'600'000;
+  held.restart();
+  held.advance(60'000);
+  CHECK(held.notices.size() == 1);
+}
+
+TEST_CASE("fault 164: one notice of what is done; hooks, tasks and headless runs cause none") {
+  EngineHarness harness;
+  harness.set_done("s", 3);
+  harness.receive(harness.event("s", "turn.started", 4, R"(,"origin":"hook")"));
+  harness.receive(harness.event("s", "turn.started", 5, R"(,"origin":"task")"));
+  harness.advance(5000);
+  CHECK(harness.titles() == std::vector<std::string>{"s is done"});
+  harness.set_done("s", 3, 60'000, "completed",
+                   harness.now_ms - 5000);  // stated again, as in a session frame
+  harness.set_done("t", 1, 60'000, "completed", 0, R"(,"headless":true)");
+  harness.set_done("u", 1);
+  harness.start_turn("u", 2);
+  harness.set_done("v", 1, 20'000);
+  harness.set_done("w", 1, 60'000, "interrupted");
+  harness.advance(60'000);
+  CHECK(harness.titles().size() == 1);
+  EngineHarness asks("[[rule]]\nname = \"runs\"\non = \"done\"\nheadless = true\nhold = \"0\"\n");
+  asks.set_done("t", 1, 60'000, "completed", 0, R"(,"headless":true)");
+  CHECK(asks.titles().size() == 1);
 }
 
 TEST_CASE("events before the first start cause no notice, a wait that continues does") {
@@ -260,21 +293,21 @@ TEST_CASE("held notices expire while the notifier is stopped") {
 
 TEST_CASE("many notices at once are grouped after the first few") {
   EngineHarness harness;
-  for (int i = 0; i < 12; ++i) harness.set_waiting("s" + std::to_string(i));
+  for (int i = 0; i < 14; ++i) harness.set_waiting("s" + std::to_string(i));
   CHECK(harness.notices.size() == RuleEngine::group_after);
-  harness.set_status("s5", "working");  // answered
+  harness.set_status("s7", "working");  // answered
   harness.advance(RuleEngine::group_ms);
   REQUIRE(harness.notices.size() == RuleEngine::group_after + 1);
   const Notice& group = harness.notices.back();
   CHECK(group.title == "8 notices: waiting");
   CHECK(group.ack_keys.size() == 8);
-  CHECK(group.body.find("s3 needs you — permission\n") == 0);
+  CHECK(group.body.find("s5 needs you — permission\n") == 0);
   CHECK(group.body.find("and 2 more") != std::string::npos);
-  CHECK(group.body.find("s5") == std::string::npos);
+  CHECK(group.body.find("s7") == std::string::npos);
   harness.clear();
-  for (int i = 3; i < 11; ++i) harness.set_status("s" + std::to_string(i), "working");
+  for (int i = 5; i < 13; ++i) harness.set_status("s" + std::to_string(i), "working");
   CHECK(harness.closed.empty());  // one notice of the group is unanswered
-  harness.set_status("s11", "working");
+  harness.set_status("s13", "working");
   REQUIRE(harness.closed.size() == 1);
   CHECK(harness.closed[0].slot == "group waiting");
 }

@@ -1,7 +1,12 @@
 #include "status/session_processes.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <catch2/catch.hpp>
 
+#include "base/clock.hpp"
+#include "base/quantities.hpp"
 #include "unit/status/fake_proc.hpp"
 #include "unit/status/tracker_fixture.hpp"
 
@@ -73,8 +78,8 @@ TEST_CASE("fault 105: an open turn has ended when its process has exited") {
   ProcessFixture fixture;
   if (!is_root_local(fixture)) return;
   fixture.session("s");
-  CHECK(fixture.state("s") == "working");
   REQUIRE(fixture.becomes("s", "ended"));
+  CHECK(fixture.observer.states_of("s") == std::vector<std::string>{"ended"});  // never `working`
   const Status status = fixture.tracker->status_of("s");
   CHECK(status.source == "process");
   CHECK(status.since == "2023-11-14T22:10:00.000Z");  // the last line: the process was never seen
@@ -224,10 +229,9 @@ TEST_CASE("fault 108: a version that keeps a registry has ended without an entry
   fixture.restart();
   fixture.session("old", "2.1.201", 60'000, false);
   fixture.session("new", "2.1.330", 60'000, false);
-  CHECK(fixture.state("new") == "idle");
   REQUIRE(fixture.becomes("new", "ended"));
   CHECK(fixture.tracker->status_of("new").source == "process");
-  CHECK(fixture.state("old") == "idle");
+  CHECK(fixture.becomes("old", "idle"));
 }
 
 TEST_CASE("fault 105: a session that grows after its end is not ended again without a process") {
@@ -249,9 +253,144 @@ TEST_CASE("a session whose process was seen ends again after a resume that was t
   fixture.settle();
   fixture.exit(70);
   REQUIRE(fixture.becomes("s", "ended"));
-  fixture.session("s", "2.0.1", 50'000);
+  fixture.session("s", "2.0.1", -1000);  // after the end was noticed
   CHECK(fixture.state("s") == "working");
   REQUIRE(fixture.becomes("s", "ended"));
+}
+
+namespace {
+
+/// A process that holds a lock, as the writer of a transcript does, until it is killed.
+class LockHolder {
+ public:
+  explicit LockHolder(const std::string& path) {
+    int ready[2];
+    REQUIRE(::pipe(ready) == 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+      if (file < 0 || ::flock(file, LOCK_EX) != 0 || ::write(ready[1], "x", 1) != 1) ::_exit(1);
+      for (;;) ::pause();
+    }
+    ::close(ready[1]);
+    char held = 0;
+    REQUIRE(::read(ready[0], &held, 1) == 1);
+    ::close(ready[0]);
+  }
+  ~LockHolder() { end(); }
+  LockHolder(const LockHolder&) = delete;
+  LockHolder& operator=(const LockHolder&) = delete;
+  pid_t pid() const { return pid_; }
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+/// Codex threads and real processes. Nothing follows from patience: it is an hour.
+struct ThreadFixture : Loop {
+  TemporaryDirectory scratch;
+  RecordingObserver observer;
+  SilentWatcher watcher;
+  std::unique_ptr<StatusTracker> tracker;
+  const AgentProgram* codex = find_agent_program("codex");
+  const std::string thread = "0199a213-81c0-7800-8aa1-bbab2a035a53";
+  const std::string lock = scratch / ("thread-writer-locks/" + thread + ".lock");
+  ThreadFixture() {
+    std::filesystem::create_directories(scratch / "thread-writer-locks");
+    StatusTrackerOptions options;
+    options.process_patience = std::chrono::hours(1);
+    tracker = std::make_unique<StatusTracker>(io, disk.get_executor(),
+                                              std::vector<Root>{{"r", scratch.path(), true, codex}}, watcher,
+                                              observer, options);
+    tracker->start();
+  }
+  ~ThreadFixture() {
+    tracker.reset();
+    disk.join();
+  }
+  /// The thread with this state in its records, all of which are `age_ms` old.
+  void show(TranscriptSummary summary, std::int64_t age_ms = 0) {
+    summary.program = "codex";
+    summary.path = scratch / ("sessions/2026/01/01/rollout-2026-01-01T10-00-00-" + thread + ".jsonl");
+    summary.last_growth_ms = wall_now_ms() - age_ms;
+    summary.turn_grown_ms = summary.last_growth_ms;
+    summary.last_activity = format_time_if_valid(summary.last_growth_ms);
+    for (OpenCall& call : summary.calls) call.started_ms = summary.turn_grown_ms;
+    for (OpenRequest& request : summary.requests) request.started_ms = summary.turn_grown_ms;
+    tracker->transcript_changed(thread, summary);
+  }
+  bool becomes(const std::string& state) {
+    return until([&] { return tracker->status_of(thread).state == state; });
+  }
+};
+
+const OpenCall command{"c1", "exec_command", R"({"cmd":"make"})"};
+
+}  // namespace
+
+TEST_CASE("fault 117: the exit of a process that held the transcript's lock ends the session at once") {
+  ThreadFixture fixture;
+  LockHolder writer(fixture.lock);
+  fixture.show(working_turn({command}));
+  REQUIRE(fixture.becomes("working"));
+  REQUIRE(fixture.until([&] { return fixture.tracker->process_of(fixture.thread).has_value(); }));
+  writer.end();
+  CHECK(fixture.becomes("ended"));
+  // What it wrote before it exited is read afterwards.
+  fixture.show(working_turn({command}), 60'000);
+  CHECK(fixture.tracker->status_of(fixture.thread).state == "ended");
+}
+
+TEST_CASE("fault 118: the lock of a new process shows that an ended session was resumed") {
+  ThreadFixture fixture;
+  LockHolder first(fixture.lock);
+  fixture.show(working_turn({command}));
+  const std::int64_t shown_ms = wall_now_ms();
+  REQUIRE(fixture.becomes("working"));
+  REQUIRE(fixture.until([&] { return fixture.tracker->process_of(fixture.thread).has_value(); }));
+  first.end();
+  REQUIRE(fixture.becomes("ended"));
+  // fault 115: the turn and the call are those of the first process.
+  REQUIRE(fixture.until([&] { return wall_now_ms() > shown_ms + 2 * start_slack.count(); }));
+  std::filesystem::remove(fixture.lock);
+  LockHolder second(fixture.lock);
+  fixture.tracker->on_change(fixture.lock);
+  CHECK(fixture.becomes("idle"));
+  fixture.show(working_turn({command}));
+  CHECK(fixture.becomes("working"));
+  second.end();
+  CHECK(fixture.becomes("ended"));
+}
+
+TEST_CASE("fault 115: the daemon starts when a session was resumed whose process had died in a turn") {
+  ThreadFixture fixture;
+  LockHolder resumed(fixture.lock);
+  TranscriptSummary asks = working_turn({command});
+  asks.requests = {{"q", "question", "c1", "", "", asks.turn_started}};
+  fixture.show(asks, 60'000);
+  REQUIRE(fixture.becomes("idle"));
+  CHECK(fixture.observer.states_of(fixture.thread) == std::vector<std::string>{"idle"});  // fault 163
+}
+
+TEST_CASE("fault 163: the first status of a session follows an examination of its processes") {
+  ProcessFixture fixture;
+  if (!is_root_local(fixture)) return;
+  bool is_examined = false;
+  fixture.program = find_agent_program("codex");
+  fixture.session("s");
+  fixture.program = &default_program();
+  fixture.session("registered", "2.1.330");
+  CHECK(fixture.state("s") == "unknown");
+  fixture.tracker->when_examined([&] { is_examined = true; });
+  REQUIRE(fixture.until([&] { return is_examined; }));
+  CHECK(fixture.observer.states_of("s") == std::vector<std::string>{"ended"});
+  CHECK(fixture.observer.states_of("registered") == std::vector<std::string>{"ended"});
 }
 
 TEST_CASE("fault 105: no timer is left once everything is decided") {

@@ -96,8 +96,6 @@ TEST_CASE("the registry entry of a live process decides") {
       {"waiting", "input needed", {plan}, "waiting", "plan", "plan: Tidy the attic"},
       {"waiting", "dialog open", {bash}, "waiting", "dialog", ""},
       {"waiting", "dialog open", {ask}, "waiting", "question", "Tabs or spaces?"},
-      {"waiting", "something new", {}, "waiting", "dialog", ""},
-      {"waiting", "", {}, "waiting", "dialog", ""},
   };
   for (const Row& row : rows) {
     for (const bool open : {true, false}) {
@@ -122,7 +120,8 @@ TEST_CASE("without a known state in the registry the transcript decides") {
     CHECK(working.source == "transcript");
     CHECK(with_entry(entry(word), Liveness::alive, turn_finished()).state == "idle");
     const Status silent = with_entry(entry(word), Liveness::alive, TranscriptSummary{});
-    CHECK(silent.state == "unknown");
+    CHECK(silent.state == "idle");
+    CHECK(silent.source == "registry");
     CHECK(silent.since == noon);
   }
 }
@@ -249,7 +248,7 @@ TEST_CASE("what the records themselves state of the session") {
   CHECK(derive(compacting).reason == "compaction");
 
   TranscriptSummary background = turn_finished();
-  background.runs_background = true;
+  background.background = {{BackgroundWork::Kind::task, 1, 0, false, "Bash", R"({"command":"make soak"})"}};
   CHECK(derive(background).state == "idle");
   CHECK(derive(background).reason == "background");
 
@@ -277,6 +276,10 @@ TEST_CASE("a question for permission that leaves no trace is a hint, never a wai
         Row{"codex", {command, other}, unseen_permission_after, hint},
         Row{"codex", {command}, unseen_permission_after - std::chrono::milliseconds(1), ""},
         Row{"codex", {other}, unseen_permission_after, ""}, Row{"codex", {}, unseen_permission_after, ""},
+        Row{"codex",  // fault 120
+            {{"c3", "mcp__lamp.light", "{}"}},
+            unseen_permission_after,
+            "mcp__lamp.light (may be waiting for approval: not visible)"},
         Row{"claude-code", {bash}, unseen_permission_after, ""}}) {
     Evidence evidence;
     evidence.program = earshot::find_agent_program(row.program);
@@ -380,7 +383,7 @@ TEST_CASE("since is kept while state and reason are the same") {
 
 TEST_CASE("fault 111: another request is another wait, though nothing else differs") {
   const auto waiting = [](const char* source, const char* request, const char* since) {
-    return Status{"waiting", "permission", "", source, since, request};
+    return Status{"waiting", "permission", "", source, since, request, ""};
   };
   const std::string later = "2023-11-14T22:14:00.000Z";
   const Status first = waiting("transcript", "r1", noon.c_str());
@@ -397,6 +400,207 @@ TEST_CASE("fault 111: another request is another wait, though nothing else diffe
   CHECK(is_same_wait(first, joined));
   CHECK(is_same_wait(first, keep_since(joined, registered, registered)));
   CHECK(is_same_wait(first, keep_since(joined, registered, first)));
+}
+
+TEST_CASE("fault 112: a wait that is not known is a permission while something works") {
+  const auto wait = [](const std::string& waiting_for, const TranscriptSummary& summary) {
+    const Status status = with_entry(entry("waiting", waiting_for), Liveness::alive, summary);
+    return status.reason + (status.detail.empty() ? "" : ": " + status.detail);
+  };
+  for (const char* future : {"", "moon phase", "permission"}) {
+    CHECK(wait(future, turn_open()) == "permission");
+    CHECK(wait(future, turn_open({bash})) == "permission: approve Bash: make test");
+    CHECK(wait(future, turn_finished()) == "dialog");
+  }
+  CHECK(wait("sandbox request", turn_open({bash})) == "permission: network");
+  CHECK(wait("worker request", turn_finished()) == "permission: teammate");
+  CHECK(wait("goal proposal", turn_finished()) == "permission: goal");
+  CHECK(wait("dialog open", turn_open()) == "dialog");
+  TranscriptSummary agents = turn_finished();
+  agents.background = {{BackgroundWork::Kind::agent, 2}};
+  CHECK(wait("moon phase", agents) == "permission");
+}
+
+TEST_CASE("fault 113: agents and workflows that outlive the turn are work, tasks are not") {
+  const auto shown = [](const Status& status) {
+    return status.state + '/' + status.reason + ": " + status.detail;
+  };
+  TranscriptSummary summary = turn_finished();
+  summary.background = {{BackgroundWork::Kind::agent, 1, noon_ms, true}, {BackgroundWork::Kind::agent, 1}};
+  CHECK(shown(derive_status({}, summary)) == "working/background: 2 agents");
+  CHECK(derive_status({}, summary).since == summary.turn_finished);
+  CHECK(shown(with_entry(entry("busy"), Liveness::alive, summary)) == "working/background: 2 agents");
+  // `idle` of the registry may lag behind what the program counted when it ended its turn, and nothing else.
+  CHECK(shown(with_entry(entry("idle"), Liveness::alive, summary)) == "working/background: 2 agents");
+  summary.background.front().is_counted = false;
+  CHECK(shown(with_entry(entry("idle"), Liveness::alive, summary)) == "idle/: ");
+  summary.background = {{BackgroundWork::Kind::workflow, 1}, {BackgroundWork::Kind::agent, 3}};
+  CHECK(shown(derive_status({}, summary)) == "working/background: 3 agents, 1 workflow");
+  summary.background = {{BackgroundWork::Kind::task, 1, 0, false, "Bash", R"({"command":"npm run dev"})"}};
+  CHECK(shown(derive_status({}, summary)) == "idle/background: npm run dev");
+  CHECK(shown(with_entry(entry("shell"), Liveness::alive, summary)) == "idle/background: npm run dev");
+  summary.background.push_back({BackgroundWork::Kind::task, 1});
+  CHECK(shown(derive_status({}, summary)) == "idle/background: 1 of 2: npm run dev");
+  Evidence quiet;
+  quiet.quiet = quiet_max;
+  summary.background = {{BackgroundWork::Kind::agent, 1}};
+  CHECK(shown(derive_status(quiet, summary)) == "unknown/: ");
+  quiet.process = ProcessEvidence::present;
+  CHECK(shown(derive_status(quiet, summary)) == "working/background: 1 agent");
+}
+
+TEST_CASE("fault 114: a subagent's call may wait while the turn of its parent is over") {
+  Evidence evidence;
+  evidence.program = earshot::find_agent_program("codex");
+  evidence.now_ms = noon_ms;
+  TranscriptSummary summary = turn_finished();
+  summary.background = {{BackgroundWork::Kind::agent, 2}};
+  summary.calls = {{"c1", "exec_command", R"({"cmd":"make"})", "agent1", "", 0, noon_ms - 6000},
+                   {"c2", "exec_command", R"({"cmd":"ls"})", "agent2", "", 0, noon_ms - 100}};
+  // The other agent goes on: the session is not quiet.
+  const Status hint = derive_status(evidence, summary);
+  CHECK(hint.state == "working");
+  CHECK(hint.reason == "background");
+  CHECK(hint.detail == "exec_command: make (may be waiting for approval: not visible)");
+  summary.requests = {{"q", "permission", "c1", "", "agent1", noon}};
+  const Status wait = derive_status(evidence, summary);
+  CHECK(wait.state == "waiting");
+  CHECK(wait.agent == "agent1");
+  CHECK(wait.detail == "approve exec_command: make");
+}
+
+TEST_CASE("fault 115: what is older than every process of a session does not count") {
+  constexpr std::int64_t before_ms = noon_ms - 60'000, after_ms = noon_ms + 60'000;
+  TranscriptSummary summary = turn_open({bash});
+  summary.calls.front().started_ms = before_ms;
+  summary.requests = {{"q", "question", "c1", "", "", noon, before_ms}};
+  summary.background = {{BackgroundWork::Kind::agent, 1, before_ms}};
+  summary.turn_grown_ms = before_ms;
+  Evidence evidence;
+  CHECK(derive_status(evidence, summary).state == "waiting");
+  evidence.run_since_ms = noon_ms;
+  CHECK(derive_status(evidence, summary).state == "idle");
+  CHECK(derive_status(evidence, summary).reason.empty());
+  summary.is_closed = true;  // and opened again
+  CHECK(derive_status(evidence, summary).state == "idle");
+  summary.is_closed = false;
+  // Each of them counts if it is younger.
+  TranscriptSummary turn = summary;
+  turn.turn_grown_ms = after_ms;
+  CHECK(derive_status(evidence, turn).state == "working");
+  TranscriptSummary request = summary;
+  request.requests.front().started_ms = after_ms;
+  CHECK(derive_status(evidence, request).state == "waiting");
+  TranscriptSummary work = summary;
+  work.background.front().time_ms = after_ms;
+  CHECK(derive_status(evidence, work).reason == "background");
+  // A wait that the program states has no call of an earlier process.
+  earshot::RegistryEntry asks = entry("waiting", "permission prompt");
+  evidence.entry = &asks;
+  evidence.liveness = Liveness::alive;
+  evidence.had_entry = true;
+  CHECK(derive_status(evidence, summary).detail.empty());
+  CHECK(prompted_call(derive_status(evidence, summary), evidence, summary).empty());
+  evidence.run_since_ms = 0;
+  CHECK(derive_status(evidence, summary).detail == "approve Bash: make test");
+}
+
+TEST_CASE("a schedule that will begin a turn is the reason to be idle") {
+  Evidence evidence;
+  TranscriptSummary summary = turn_finished();
+  const auto schedule = [](std::int64_t due_ms) {
+    return BackgroundWork{BackgroundWork::Kind::schedule, 1, 0, false, {}, {}, due_ms};
+  };
+  summary.background = {schedule(noon_ms + 60'000), schedule(noon_ms + 1000), schedule(0)};
+  const Status idle = derive_status(evidence, summary);
+  CHECK(idle.state == "idle");
+  CHECK(idle.reason == "scheduled");
+  CHECK(idle.detail == "2023-11-14T22:13:21.000Z");
+  const earshot::RegistryEntry registered = entry("idle");
+  evidence.entry = &registered;
+  evidence.liveness = Liveness::alive;
+  evidence.had_entry = true;
+  CHECK(derive_status(evidence, summary).reason == "scheduled");
+  const earshot::RegistryEntry runs = entry("shell");
+  evidence.entry = &runs;
+  CHECK(derive_status(evidence, summary).reason == "background");
+}
+
+TEST_CASE("done: what a prompt led to, once the session rests") {
+  Evidence evidence;
+  TranscriptSummary summary = turn_finished();
+  summary.turn = 5;
+  summary.outcome = "completed";
+  summary.prompted = {3, "2023-11-14T22:09:00.000Z", noon_ms - 260'000, 0};
+  summary.turn_finished = "2023-11-14T22:11:00.000Z";
+  summary.waited_ms = 7000;
+  const auto done = [&](const char* state, std::int64_t waited_ms = 0) {
+    Status status;
+    status.state = state;
+    return done_of(status, evidence, summary, waited_ms);
+  };
+  for (const char* state : {"idle", "ended"})
+    CHECK(done(state) == Done{"completed", 3, 3, "2023-11-14T22:09:00.000Z", 120'000, 7000, false});
+  for (const char* state : {"working", "waiting", "unknown"}) CHECK_FALSE(done(state));
+  CHECK(done("idle", 9000)->waited_ms == 9000);
+  CHECK(done("idle", 900'000)->waited_ms == 120'000);
+  for (const bool is_queued : {true, false}) {  // the next turn may follow by itself, but soon
+    summary.expects_turn = is_queued;
+    summary.background = {{BackgroundWork::Kind::agent, is_queued ? 0u : 1u}};
+    evidence.quiet = next_turn_max - std::chrono::milliseconds(1);
+    CHECK_FALSE(done("idle"));
+    CHECK(done("ended").has_value() == is_queued);
+    evidence.quiet = next_turn_max;
+    CHECK(done("idle"));
+  }
+  summary.background.clear();
+  summary.turn_open = true;  // the process died in the third turn
+  CHECK(done("ended")->turns == 2);
+  summary.turn = 3;
+  CHECK_FALSE(done("ended"));
+  summary.prompted = {};
+  CHECK_FALSE(done("idle"));
+  summary.turn_open = false;
+  summary.prompted = {3, "", 0, 0};
+  CHECK_FALSE(done("idle")->duration_ms);
+}
+
+TEST_CASE("fault 166: a process that states nothing yet is idle") {
+  const earshot::RegistryEntry starts = entry("");
+  CHECK(with_entry(starts, Liveness::alive, {}).state == "idle");
+  CHECK(with_entry(starts, Liveness::alive, turn_finished()).state == "idle");
+  CHECK(with_entry(starts, Liveness::alive, turn_open()).state == "working");
+  TranscriptSummary old = turn_open();
+  old.turn_grown_ms = noon_ms - 60'000;
+  Evidence evidence;
+  evidence.entry = &starts;
+  evidence.liveness = Liveness::alive;
+  evidence.had_entry = true;
+  evidence.run_since_ms = noon_ms;
+  CHECK(derive_status(evidence, old).state == "idle");
+}
+
+TEST_CASE("a spare process has no session, and a name that the program made up is no title") {
+  const auto parse = [](const std::string& members) {
+    return earshot::default_program()
+        .registry()
+        ->parse_registry_file("42.json", R"({"sessionId":"s","name":"calm otter",)" + members + "}")
+        .value();
+  };
+  CHECK(parse(R"("spare":true)").session.empty());
+  CHECK(parse(R"("spare":false)").session == "s");
+  CHECK(parse(R"("nameSource":"user")").name == "calm otter");
+  CHECK(parse(R"("nameSource":"derived")").name.empty());
+  CHECK(parse(R"("nameSource":"collision")").name.empty());
+}
+
+TEST_CASE("the wait of another process is another wait") {
+  earshot::RegistryEntry waiting = entry("waiting", "permission prompt");
+  const Status first = with_entry(waiting, Liveness::alive, turn_open());
+  waiting.pid = 43;
+  waiting.updated_ms -= 1000;
+  const Status second = keep_since(first, first, with_entry(waiting, Liveness::alive, turn_open()));
+  CHECK_FALSE(is_same_wait(first, second));
 }
 
 TEST_CASE("keep_since: a late detail keeps the time of the status") {

@@ -28,13 +28,15 @@ TEST_CASE("a session's status follows its registry file") {
   const std::string file = "root/" + registry_name(child.pid());
   fixture.scratch.write(file, registry_of(child.pid(), "s"));
   fixture.tracker->start();
-  REQUIRE(fixture.until([&] { return fixture.tracker->is_alive("s"); }));
+  REQUIRE(fixture.until([&] { return fixture.state("s") == "idle"; }));  // it states nothing yet
+  CHECK(fixture.tracker->is_alive("s"));
   CHECK(fixture.tracker->alive_sessions() == std::vector<std::string>{"s"});
   const auto becomes = [&](const std::string& text, const std::string& state) {
     fixture.scratch.write(file, text);
     return fixture.until([&] { return fixture.state("s") == state; });
   };
-  CHECK(becomes(registry_of(child.pid(), "s", "idle", "", 1'700'000'000'000), "idle"));
+  fixture.scratch.write(file, registry_of(child.pid(), "s", "idle", "", 1'700'000'000'000));
+  REQUIRE(fixture.until([&] { return fixture.tracker->status_of("s").since == "2023-11-14T22:13:20.000Z"; }));
   CHECK(becomes(registry_of(child.pid(), "s", "busy", "", 1'700'000'001'000), "working"));
   CHECK(becomes(registry_of(child.pid(), "s", "waiting", "permission prompt", 1'700'000'002'000), "waiting"));
   CHECK(becomes(registry_of(child.pid(), "s", "busy", "", 1'700'000'003'000), "working"));
@@ -44,7 +46,7 @@ TEST_CASE("a session's status follows its registry file") {
   CHECK(fixture.until([&] { return fixture.state("s") == "ended"; }));
   CHECK_FALSE(fixture.tracker->is_alive("s"));
   CHECK(fixture.observer.states_of("s") ==
-        States{"unknown", "idle", "working", "waiting/permission", "working", "idle/background", "ended"});
+        States{"idle", "idle", "working", "waiting/permission", "working", "idle/background", "ended"});
 }
 
 TEST_CASE("statuses are published beside a root of a program that has no registry") {
@@ -201,9 +203,9 @@ TEST_CASE("a late detail refines the status and keeps its since") {
   CHECK(fixture.tracker->status_of("s").detail.empty());
   const std::string since = fixture.tracker->status_of("s").since;
   fixture.tracker->transcript_changed("s", working_turn({bash}));
-  CHECK(fixture.tracker->status_of("s") == Status{"waiting", "permission", "approve Bash: make test",
-                                                  "registry", since, "registry@" + since, "claude-code",
-                                                  "/home/x", ""});
+  CHECK(fixture.tracker->status_of("s") ==
+        Status{"waiting", "permission", "approve Bash: make test", "registry", since,
+               "registry:" + std::to_string(child.pid()) + "@" + since, "", "claude-code", "/home/x", ""});
   const std::size_t published = fixture.observer.statuses.size();
   fixture.tracker->transcript_changed("s", working_turn({bash}));
   CHECK(fixture.observer.statuses.size() == published);  // only changes are published
@@ -266,6 +268,99 @@ TEST_CASE("of several processes of one session the live one decides") {
   fixture.root.remove(registry_name(child.pid()));
   fixture.change(registry_name(child.pid()));
   CHECK(fixture.state("s") == "ended");
+}
+
+TEST_CASE("fault 116: of several live processes the one that needs the user most decides") {
+  ManualFixture fixture;
+  Child first, second, third;
+  const auto say = [&](const Child& child, const std::string& status, const std::string& waiting_for,
+                       std::int64_t at) {
+    fixture.root.write(registry_name(child.pid()), registry_of(child.pid(), "s", status, waiting_for, at));
+  };
+  constexpr std::int64_t at = 1'700'000'000'000;
+  say(first, "waiting", "permission prompt", at);
+  fixture.start_until("s", "waiting");
+  const std::string request = fixture.tracker->status_of("s").request;
+  const auto next = [&](const Child& child, const std::string& status, const std::string& waiting_for,
+                        std::int64_t since) {
+    say(child, status, waiting_for, since);
+    fixture.change(registry_name(child.pid()));
+    const Status shown = fixture.tracker->status_of("s");
+    return shown.reason.empty() ? shown.state : shown.state + '/' + shown.reason;
+  };
+  CHECK(next(second, "idle", "", at + 1000) == "waiting/permission");
+  CHECK(next(second, "busy", "", at + 2000) == "waiting/permission");
+  CHECK(next(third, "waiting", "dialog open", at + 3000) == "waiting/permission");
+  CHECK(next(third, "waiting", "input needed", at + 4000) == "waiting/permission");
+  CHECK(fixture.tracker->status_of("s").request == request);  // the oldest
+  CHECK(next(first, "idle", "", at + 5000) == "waiting/question");
+  CHECK(fixture.tracker->status_of("s").request != request);
+  CHECK(next(third, "shell", "", at + 6000) == "working");
+  CHECK(next(second, "idle", "", at + 7000) == "idle/background");
+  CHECK(next(third, "idle", "", at + 8000) == "idle");
+}
+
+TEST_CASE("fault 164: done is told once for a prompt, also if hooks and tasks begin turns") {
+  ManualFixture fixture;
+  Child child;
+  const std::string path = registry_name(child.pid());
+  const auto say = [&](const std::string& status) {
+    fixture.root.write(path, registry_of(child.pid(), "s", status));
+    fixture.change(path);
+  };
+  TranscriptSummary summary = working_turn();
+  const auto turn = [&](std::uint32_t number, bool is_open) {
+    summary.turn = number;
+    summary.turn_open = is_open;
+    if (!is_open) summary.outcome = "completed";
+    fixture.tracker->transcript_changed("s", summary);
+  };
+  const auto told = [&] {
+    std::vector<std::uint32_t> turns;
+    for (const auto& [session, status] : fixture.observer.statuses)
+      if (status.tells_done) turns.push_back(status.done->turn * 10 + status.done->turns);
+    return turns;
+  };
+  fixture.root.write(path, registry_of(child.pid(), "s", "busy"));
+  fixture.start_until("s", "working");
+  summary.prompted = {1, "2026-01-01T10:00:00.000Z", 1'767'261'600'000, 0};
+  turn(1, true);
+  turn(1, false);  // its stop hook continues it
+  CHECK(told().empty());
+  turn(2, true);
+  turn(2, false);
+  say("idle");
+  CHECK(told() == std::vector<std::uint32_t>{12});
+  say("busy");  // a notification begins a turn
+  turn(3, true);
+  turn(3, false);
+  say("idle");
+  CHECK(told() == std::vector<std::uint32_t>{12});
+  CHECK(fixture.tracker->status_of("s").done->turns == 3);
+  summary.prompted = {4, "2026-01-01T10:05:00.000Z", 1'767'261'900'000, 0};
+  say("busy");
+  turn(4, true);
+  CHECK_FALSE(fixture.tracker->status_of("s").done);
+  say("idle");  // before the last line of the turn
+  CHECK(told().size() == 1);
+  turn(4, false);
+  CHECK(told() == std::vector<std::uint32_t>{12, 41});
+  child.end();
+  REQUIRE(fixture.until([&] { return fixture.state("s") == "ended"; }));
+  CHECK(told().size() == 2);
+}
+
+TEST_CASE("what had ended before the start is not told as done") {
+  ManualFixture fixture;
+  TranscriptSummary summary = finished_turn();
+  summary.turn = 2;
+  summary.outcome = "completed";
+  summary.prompted = {2, "2026-01-01T10:00:00.000Z", 1'767'261'600'000, 0};
+  fixture.tracker->transcript_changed("s", summary);
+  fixture.start();
+  REQUIRE(fixture.until([&] { return fixture.state("s") == "idle"; }));
+  CHECK(fixture.tracker->status_of("s").done);
+  for (const auto& [session, status] : fixture.observer.statuses) CHECK_FALSE(status.tells_done);
 }
 
 TEST_CASE("a registry directory and a root that appear later are used") {
@@ -340,6 +435,7 @@ TEST_CASE("a session that was quiet before the start is unknown at once") {
   TranscriptSummary old = working_turn();
   old.last_growth_ms -= 11 * 60 * 1000;
   fixture.tracker->transcript_changed("s", old);
+  REQUIRE(fixture.until([&] { return !fixture.observer.states_of("s").empty(); }));
   CHECK(fixture.observer.states_of("s") == States{"unknown"});
 }
 
@@ -387,6 +483,7 @@ TEST_CASE("an observer may call back, and a stopped tracker publishes nothing") 
   StatusTracker tracker(loop.io, loop.disk.get_executor(), {{"r", root.path()}}, watcher, observer);
   observer.tracker = &tracker;
   tracker.start();
+  tracker.when_examined([] {});
   loop.drain();
   tracker.transcript_changed("s", working_turn());
   CHECK(observer.calls == 1);

@@ -85,10 +85,12 @@ struct ManualFixture : Loop {
   }
   void start() {
     tracker->start();
+    tracker->when_examined([] {});
     drain();
   }
   void start_until(const std::string& session, const std::string& expected) {
     tracker->start();
+    tracker->when_examined([] {});
     REQUIRE(until([&] { return state(session) == expected; }));
   }
   /// A hint, and what follows from it.

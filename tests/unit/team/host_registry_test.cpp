@@ -63,6 +63,27 @@ TEST_CASE("a host is online after a new heartbeat, not after a replayed one") {
   CHECK(team.hosts.hosts()[0].last_seen == "1970-01-01T00:00:06.000Z");
 }
 
+TEST_CASE("a hub tells once what a prompt led to, and not what had ended before it saw the session") {
+  Team team;
+  const auto send = [&](const std::string& state, std::uint32_t turn, bool is_replayed = false,
+                        const std::string& detail = {}) {
+    status::Status value{state, "", detail, "registry", ""};
+    if (turn) value.done = status::Done{"completed", turn, 1, "2026-03-14T09:27:01.020Z", 1000, 0, false};
+    team.hosts.on_message({status_subject("ada", "s"), status_payload("ada", "s", value), 1, is_replayed});
+    return team.shown["s@ada"].tells_done;
+  };
+  team.beat("ada", 1);
+  CHECK_FALSE(send("idle", 2));  // seen for the first time
+  CHECK(team.shown["s@ada"].done->turn == 2);
+  CHECK_FALSE(send("working", 0));
+  CHECK(send("idle", 3));
+  CHECK_FALSE(send("idle", 3, false, "refined"));
+  CHECK_FALSE(send("working", 0));
+  CHECK_FALSE(send("idle", 3, false, "after the turn of a task"));
+  CHECK_FALSE(send("idle", 4, true));
+  CHECK_FALSE(send("ended", 4));
+}
+
 TEST_CASE("a message under the subject of another host is ignored") {
   Team team;
   team.beat("ada", 1), team.beat("eve", 1);

@@ -114,6 +114,23 @@ TEST_CASE("the longest members of a long event are truncated and listed") {
         R"({"type":"x","stream":"s","cursor":"1.1.0000000000000001","turn":3})");
 }
 
+TEST_CASE("a status carries what the last prompt led to; what cannot be is absent") {
+  status::Status status{"idle", "", "", "registry", ""};
+  status.done = status::Done{"completed", 4, 3, "2026-03-14T09:27:01.020Z", 780'000, 12'000, true};
+  const std::string payload = status_payload("ada", "s", status);
+  CHECK(read_frame(payload)->status == status);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = payload;
+    changed.replace(changed.find(from), from.size(), to);
+    return read_frame(changed)->status->done;
+  };
+  for (const char* turn : {"-1", "4294967296", "\"4\"", "null"})
+    CHECK_FALSE(with(R"("turn":4)", R"("turn":)" + std::string(turn)));
+  CHECK_FALSE(with(R"("duration_ms":780000)", R"("duration_ms":99999999999999999)")->duration_ms);
+  CHECK(with("2026-03-14T09:27:01.020Z", "yesterday")->prompted.empty());
+  CHECK(with("completed", std::string(500, 'x'))->outcome.empty());
+}
+
 TEST_CASE("a status carries the numbers that events do not contain") {
   const status::Status status{"idle", "", "", "registry", ""};
   serve::ReportedNumbers numbers;

@@ -47,7 +47,7 @@ TEST_CASE("Codex: looking at a process in the background does not begin another"
   call("c1", "exec_command");
   call("c2", "write_stdin");
   REQUIRE(feed.state().tasks.size() == 1);
-  CHECK(feed.state().tasks[0].call == "c1");
+  CHECK(feed.state().tasks[0].made_by.call == "c1");
 }
 
 TEST_CASE("Codex: a limit that resets a minute later is the same limit") {
