@@ -157,7 +157,7 @@ TEST_CASE("fault 135: a wait is notified whatever its age, also if a restart fou
   CHECK(held.notices.size() == 1);
 }
 
-TEST_CASE("fault 164: one notice of what is done; hooks, tasks and headless runs cause none") {
+TEST_CASE("fault 164: one notice of what is done, and none of hooks, tasks and headless runs") {
   EngineHarness harness;
   harness.set_done("s", 3);
   harness.receive(harness.event("s", "turn.started", 4, R"(,"origin":"hook")"));

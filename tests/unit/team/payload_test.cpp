@@ -114,7 +114,7 @@ TEST_CASE("the longest members of a long event are truncated and listed") {
         R"({"type":"x","stream":"s","cursor":"1.1.0000000000000001","turn":3})");
 }
 
-TEST_CASE("a status carries what the last prompt led to; what cannot be is absent") {
+TEST_CASE("a status carries what the last prompt led to, and what cannot be is absent") {
   status::Status status{"idle", "", "", "registry", ""};
   status.done = status::Done{"completed", 4, 3, "2026-03-14T09:27:01.020Z", 780'000, 12'000, true};
   const std::string payload = status_payload("ada", "s", status);
