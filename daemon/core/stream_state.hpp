@@ -70,7 +70,7 @@ struct RunningAgent {
   std::string call, subagent, agent_type, description;
   std::string started;
   bool background = false;
-  bool is_resumed = false;  // its end was told before, and is not told again
+  bool is_resumed = false;  // its first end was an event; later ones are not
 };
 
 /// What the last limits.updated of one limit stated.

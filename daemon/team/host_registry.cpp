@@ -84,7 +84,7 @@ void HostRegistry::on_message(const StatusMessage& message) {
   if (!store_status(host, session, status, frame->numbers)) return;
   const auto stored = host.sessions.find(session);
   if (stored != host.sessions.end()) {
-    // Of a session that the hub did not know, and of what it reads again, it was told before.
+    // What a new session, or a replayed message, states as done is history: it is not news.
     const bool is_history = !is_known || message.is_replayed;
     stored->second.told = is_history && status.done ? status.done : told;
   }

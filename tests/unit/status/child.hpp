@@ -1,13 +1,16 @@
-// A process that waits until it is killed.
+// A process that waits until it is killed, after it did what it was made for.
 #pragma once
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
+
 class Child {
  public:
-  Child() : pid_(::fork()) {
+  explicit Child(const std::function<void()>& begin = {}) : pid_(::fork()) {
     if (pid_ != 0) return;
+    if (begin) begin();
     for (;;) ::pause();
   }
   ~Child() { end(); }

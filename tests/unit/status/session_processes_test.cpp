@@ -266,30 +266,19 @@ class LockHolder {
   explicit LockHolder(const std::string& path) {
     int ready[2];
     REQUIRE(::pipe(ready) == 0);
-    pid_ = ::fork();
-    if (pid_ == 0) {
+    child_ = std::make_unique<Child>([&] {
       const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
       if (file < 0 || ::flock(file, LOCK_EX) != 0 || ::write(ready[1], "x", 1) != 1) ::_exit(1);
-      for (;;) ::pause();
-    }
+    });
     ::close(ready[1]);
     char held = 0;
     REQUIRE(::read(ready[0], &held, 1) == 1);
     ::close(ready[0]);
   }
-  ~LockHolder() { end(); }
-  LockHolder(const LockHolder&) = delete;
-  LockHolder& operator=(const LockHolder&) = delete;
-  pid_t pid() const { return pid_; }
-  void end() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
+  void end() { child_->end(); }
 
  private:
-  pid_t pid_ = -1;
+  std::unique_ptr<Child> child_;
 };
 
 /// Codex threads and real processes. Nothing follows from patience: it is an hour.
