@@ -124,10 +124,11 @@ struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
   void track_process(const std::string& session, const Session& state,
                      const ProcessRegistry::SessionEntry& process);
   Evidence evidence_of(Session& state, const ProcessRegistry::SessionEntry& process,
-                       const SessionProcesses::Conclusion& conclusion);
+                       const SessionProcesses::Conclusion& conclusion, SteadyClock::time_point now);
   Status next_status(Session& state, const Evidence& evidence);
   void add_done(Session& state, const Evidence& evidence, Status& status) const;
-  void schedule(const Session& state, const Status& status);
+  void schedule(const Session& state, const Status& status, const Evidence& evidence,
+                SteadyClock::time_point now);
   void set_timer(SteadyClock::time_point deadline);
   void on_timer();
   void limit_ended(const std::string& session);
@@ -294,7 +295,8 @@ void StatusTracker::Impl::track_process(const std::string& session, const Sessio
 }
 
 Evidence StatusTracker::Impl::evidence_of(Session& state, const ProcessRegistry::SessionEntry& process,
-                                          const SessionProcesses::Conclusion& conclusion) {
+                                          const SessionProcesses::Conclusion& conclusion,
+                                          SteadyClock::time_point now) {
   const bool is_running = process.entry && process.liveness != Liveness::dead;
   state.had_entry = state.had_entry || process.entry;
   state.seen_alive = state.seen_alive || is_running;
@@ -302,7 +304,6 @@ Evidence StatusTracker::Impl::evidence_of(Session& state, const ProcessRegistry:
     state.ended_ms = 0;
   else if (!state.ended_ms)
     state.ended_ms = wall_now_ms();
-  const auto now = SteadyClock::now();
   if (state.compacting_ms && now - state.compacting_since >= compacting_max) state.compacting_ms = 0;
   std::erase_if(state.answered, [&](const std::string& call) { return !is_open(call, state.summary); });
 
@@ -372,13 +373,14 @@ void StatusTracker::Impl::evaluate(const std::string& session) {
   track_process(session, state, process);
   const SessionProcesses::Conclusion conclusion = processes.conclusion(session);
   if (is_held(session, state, conclusion, process.entry != nullptr)) return;
-  const Evidence evidence = evidence_of(state, process, conclusion);
+  const auto now = SteadyClock::now();
+  const Evidence evidence = evidence_of(state, process, conclusion, now);
   Status status = next_status(state, evidence);
   status.program = process.entry ? std::string(process.program->program()) : state.status.program;
   status.project = process.entry && !process.entry->cwd.empty() ? process.entry->cwd : state.status.project;
   const std::string& named = process.entry ? process.entry->name : titles.of(session);
   status.title = named.empty() ? state.status.title : named;
-  schedule(state, status);
+  schedule(state, status, evidence, now);
   add_done(state, evidence, status);
   const bool is_news = !state.is_published || status != state.status;
   const bool tells_done = std::exchange(status.tells_done, false);
@@ -393,18 +395,19 @@ void StatusTracker::Impl::evaluate(const std::string& session) {
   report_examined();
 }
 
-/// Evaluates the session again when only the passing of time can change its status.
-void StatusTracker::Impl::schedule(const Session& state, const Status& status) {
-  const auto now = SteadyClock::now();
-  if (may_go_on(status, state.summary) && state.quiet_since + next_turn_max > now)
+/// Evaluates the session again when only the passing of time can change its status. `now` is the evidence's:
+/// a deadline that passed since then still calls.
+void StatusTracker::Impl::schedule(const Session& state, const Status& status, const Evidence& evidence,
+                                   SteadyClock::time_point now) {
+  if (may_go_on(status, state.summary) && evidence.quiet < next_turn_max)
     set_timer(state.quiet_since + next_turn_max);
   if (status.state != "working") return;
   if (state.compacting_ms) return set_timer(state.compacting_since + compacting_max);
   if (status.source != "transcript") return;
-  if (state.quiet_since + quiet_limit > now) set_timer(state.quiet_since + quiet_limit);
+  if (evidence.quiet < quiet_limit) set_timer(state.quiet_since + quiet_limit);
   if (!program_of(state.summary).requests().hides_permissions(state.summary.permission_mode)) return;
   for (const OpenCall& call : state.summary.calls) {
-    const milliseconds age(std::max<std::int64_t>(0, wall_now_ms() - call.grown_ms));
+    const milliseconds age(std::max<std::int64_t>(0, evidence.now_ms - call.grown_ms));
     if (age < unseen_permission_after) set_timer(now + unseen_permission_after - age);
   }
 }
@@ -496,9 +499,9 @@ void StatusTracker::stop() {
 void StatusTracker::when_examined(std::function<void()> on_examined) {
   impl_->on_examined = std::move(on_examined);
   impl_->examined_until = SteadyClock::now() + impl_->examination_max;
-  impl_->set_timer(impl_->examined_until);
   impl_->processes.examine_now();
   impl_->report_examined();
+  if (impl_->on_examined) impl_->set_timer(impl_->examined_until);
 }
 
 void StatusTracker::on_change(const watch::ChangeHint& hint) { impl_->on_change(hint); }
