@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
+#include <set>
 #include <utility>
 
 #include "watch/watcher.hpp"
@@ -50,10 +51,11 @@ void SessionProcesses::stop() {
 }
 
 void SessionProcesses::track(const std::string& session, const SessionPlace& place, Clock::time_point grown,
-                             std::int64_t grown_ms) {
+                             std::int64_t grown_ms, bool rests) {
   if (!alive_) return;
   const auto [at, is_new] = tracked_.try_emplace(session);
   Tracked& tracked = at->second;
+  tracked.rests = rests;
   if (!is_new && tracked.grown == grown && tracked.place == place) return;
   // What a process wrote before it exited may be read afterwards, but not for long.
   const bool is_late = tracked.missing_since && Clock::now() - *tracked.missing_since > read_delay_max;
@@ -69,7 +71,10 @@ void SessionProcesses::track(const std::string& session, const SessionPlace& pla
   if (is_new || tracked.place != place) tracked.requested = Clock::now();
   tracked.place = place;
   tracked.grown = grown;
-  if (tracked.evidence == ProcessEvidence::present || tracked.missing_since) return;
+  tracked.grown_ms = grown_ms;
+  const bool may_own =
+      tracked.owner == 0 && tracked.candidates.size() == 1 && !tracked.candidates[0].has_opened;
+  if ((tracked.evidence == ProcessEvidence::present && !may_own) || tracked.missing_since) return;
   tracked.due = Clock::now();
   if (tracked.examined) tracked.due = std::max(tracked.due, *tracked.examined + patience_);
   set_timer(tracked.due);
@@ -174,14 +179,16 @@ void SessionProcesses::scan() {
 
 void SessionProcesses::apply(const Scan& scan) {
   scanning_ = false;
-  const auto now = Clock::now();
   Scan candidates{{scan.processes.shows_all, {}}, scan.local_roots, scan.writers};
   for (const AgentProcess& process : scan.processes.processes)
     if (!is_registered_(process.pid)) candidates.processes.processes.push_back(process);
-  std::vector<std::string> changed;
+  Looks looks;
   for (auto& [session, tracked] : tracked_)
-    if (tracked.requested <= last_scan_ && apply(session, tracked, candidates, now))
-      changed.push_back(session);
+    if (tracked.requested <= last_scan_) looks.emplace(session, look(session, tracked, candidates));
+  assign_owners(looks);
+  std::vector<std::string> changed;
+  for (const auto& [session, look] : looks)
+    if (conclude(session, tracked_.at(session), look, candidates)) changed.push_back(session);
   std::erase_if(exit_watches_, [&](const auto& watch) {
     return std::none_of(tracked_.begin(), tracked_.end(),
                         [&](const auto& each) { return each.second.has(watch.first); });
@@ -212,10 +219,138 @@ void SessionProcesses::end(Tracked& tracked) {
   tracked.evidence = ProcessEvidence::gone;
 }
 
+/// Finds the processes that may run the session.
+SessionProcesses::Look SessionProcesses::look(const std::string& session, Tracked& tracked,
+                                              const Scan& scan) {
+  Look look;
+  look.before = conclusion(session);
+  const std::vector<Candidate> known = std::exchange(tracked.candidates, {});
+  for (const AgentProcess& process : scan.processes.processes) {
+    if (process.program != tracked.place.program) continue;
+    look.is_hidden |= process.cwd.empty();
+    if (!runs(process, tracked.place)) continue;
+    // A session that has ended is resumed by new lines, or by a process that has opened its transcript.
+    const bool has_opened = contains(process.open_files, tracked.place.transcript);
+    if (look.before.evidence == ProcessEvidence::gone && !has_opened) continue;
+    add_candidate(tracked, process, has_opened,
+                  has_opened && tracked.place.program->writers().keeps_transcript_open(), known);
+  }
+  const auto named = scan.writers.find(session);
+  if (named != scan.writers.end()) {
+    for (const std::int64_t pid : named->second.alive) {
+      const auto found = std::find_if(tracked.candidates.begin(), tracked.candidates.end(),
+                                      [pid](const Candidate& each) { return each.pid == pid; });
+      if (found != tracked.candidates.end()) {
+        found->has_opened = found->is_proven = tracked.was_proven = true;
+        continue;
+      }
+      AgentProcess process;
+      process.pid = pid;
+      process.start = processes_->start_of(pid);
+      if (!process.start.empty()) add_candidate(tracked, process, true, true, known);
+    }
+  }
+  std::erase_if(tracked.candidates, [&](const Candidate& each) {
+    const bool is_disproved = tracked.was_proven && !tracked.contradicted && !each.is_proven;
+    // It began after the session's last record, and has written none.
+    const bool is_later =
+        !each.has_opened && tracked.grown_ms + start_slack.count() < each.started_ms && tracked.grown_ms > 0;
+    AgentProcess process;
+    process.pid = each.pid, process.start = each.start;
+    if (is_disproved || is_later) return true;
+    const bool watched = watch_exit(process);
+    if (!watched && processes_->start_of(each.pid) != each.start) return true;  // it has exited
+    look.is_watched &= watched;
+    return false;
+  });
+  return look;
+}
+
+/// True if it grew since it was examined.
+bool SessionProcesses::is_news(const Tracked& tracked) {
+  return !tracked.examined || tracked.grown > *tracked.examined;
+}
+
+/// Each process runs one session. One that alone can run a certain session of its directory owns it and runs
+/// no other; what is ambiguous has no owner. It may go on from sessions that rest to the one that is written
+/// now.
+void SessionProcesses::assign_owners(const Looks& looks) {
+  std::map<std::int64_t, Tracked*> owned;  // by process
+  std::vector<Tracked*> open;
+  std::set<const Tracked*> left;  // the process that owned it has exited: another session's does not run it
+  for (const auto& [session, look] : looks) {
+    Tracked& tracked = tracked_.at(session);
+    const bool is_by_directory =
+        !look.is_hidden && std::none_of(tracked.candidates.begin(), tracked.candidates.end(),
+                                        [](const Candidate& each) { return each.has_opened; });
+    const bool has_exited = tracked.owner != 0 && !tracked.has(tracked.owner);
+    if (has_exited) left.insert(&tracked);
+    if (!is_by_directory || has_exited) tracked.owner = 0;
+    if (tracked.owner)
+      owned.emplace(tracked.owner, &tracked);
+    else if (is_by_directory && !tracked.candidates.empty())
+      open.push_back(&tracked);
+  }
+  const auto free_of = [&](const Tracked& tracked) {
+    std::vector<std::int64_t> free;
+    for (const Candidate& each : tracked.candidates)
+      if (!owned.contains(each.pid)) free.push_back(each.pid);
+    return free;
+  };
+  using Claims = std::map<std::int64_t, std::vector<Tracked*>>;  // by the only process that can run them
+  for (bool has_changed = true; std::exchange(has_changed, false);) {
+    Claims claims;
+    for (Tracked* const each : open)
+      if (const auto free = free_of(*each); free.size() == 1) claims[free.front()].push_back(each);
+    for (const auto& [pid, sessions] : claims) {
+      if (sessions.size() != 1) continue;
+      sessions.front()->owner = pid;
+      owned.emplace(pid, sessions.front());
+      std::erase(open, sessions.front());
+      has_changed = true;
+    }
+  }
+  Claims claims;
+  for (Tracked* const each : open) {
+    const auto free = free_of(*each);
+    const bool is_missing = each->missing_since && !is_news(*each);
+    if (!free.empty() || is_missing || left.contains(each))
+      std::erase_if(each->candidates, [&](const Candidate& one) { return owned.contains(one.pid); });
+    if (each->candidates.size() == 1) claims[each->candidates.front().pid].push_back(each);
+  }
+  for (auto& [pid, sessions] : claims) {
+    if (const auto owner = owned.find(pid); owner != owned.end()) sessions.push_back(owner->second);
+    go_on(pid, sessions);
+  }
+  for (const auto& [session, look] : looks)
+    if (Tracked& tracked = tracked_.at(session); tracked.owner)
+      std::erase_if(tracked.candidates, [&](const Candidate& each) { return each.pid != tracked.owner; });
+}
+
+/// The process runs the one of these sessions that was written last, if that is news and the others rest.
+void SessionProcesses::go_on(std::int64_t pid, const std::vector<Tracked*>& sessions) {
+  Tracked* const newest =
+      *std::max_element(sessions.begin(), sessions.end(),
+                        [](const Tracked* a, const Tracked* b) { return a->grown_ms < b->grown_ms; });
+  if (!is_news(*newest)) return;
+  const bool can_leave = std::all_of(sessions.begin(), sessions.end(), [&](const Tracked* each) {
+    return each == newest || (each->was_examined && each->rests);
+  });
+  if (!can_leave) return;
+  for (Tracked* const each : sessions) {
+    if (each == newest) continue;
+    each->owner = 0;
+    each->candidates.clear();
+    end(*each);
+  }
+  newest->owner = pid;
+}
+
 /// True if the evidence, or when the first process began, changed.
-bool SessionProcesses::apply(const std::string& session, Tracked& tracked, const Scan& scan,
-                             Clock::time_point now) {
-  const Conclusion before = conclusion(session);
+bool SessionProcesses::conclude(const std::string& session, Tracked& tracked, const Look& look,
+                                const Scan& scan) {
+  const Conclusion& before = look.before;
+  const auto now = Clock::now();
   const auto has_changed = [&] {
     const Conclusion after = conclusion(session);
     return after.evidence != before.evidence || after.run_since_ms != before.run_since_ms ||
@@ -223,48 +358,13 @@ bool SessionProcesses::apply(const std::string& session, Tracked& tracked, const
   };
   tracked.examined = now;
   tracked.was_examined = true;
-  const std::vector<Candidate> known = std::exchange(tracked.candidates, {});
   tracked.due = never;
-  bool is_watched = true, is_hidden = false;
-  for (const AgentProcess& process : scan.processes.processes) {
-    if (process.program != tracked.place.program) continue;
-    is_hidden |= process.cwd.empty();
-    if (!runs(process, tracked.place)) continue;
-    // A session that has ended is resumed by new lines, or by a process that has opened its transcript.
-    const bool has_opened = contains(process.open_files, tracked.place.transcript);
-    if (before.evidence == ProcessEvidence::gone && !has_opened) continue;
-    add_candidate(tracked, process, has_opened,
-                  has_opened && tracked.place.program->writers().keeps_transcript_open(), known);
-  }
-  const auto named = scan.writers.find(session);
-  const Writers none, &writers = named == scan.writers.end() ? none : named->second;
-  for (const std::int64_t pid : writers.alive) {
-    const auto found = std::find_if(tracked.candidates.begin(), tracked.candidates.end(),
-                                    [pid](const Candidate& each) { return each.pid == pid; });
-    if (found != tracked.candidates.end()) {
-      found->has_opened = found->is_proven = tracked.was_proven = true;
-      continue;
-    }
-    AgentProcess process;
-    process.pid = pid;
-    process.start = processes_->start_of(pid);
-    if (!process.start.empty()) add_candidate(tracked, process, true, true, known);
-  }
-  if (tracked.was_proven && !tracked.contradicted)
-    std::erase_if(tracked.candidates, [](const Candidate& each) { return !each.is_proven; });
-  std::erase_if(tracked.candidates, [&](const Candidate& each) {
-    AgentProcess process;
-    process.pid = each.pid, process.start = each.start;
-    const bool watched = watch_exit(process);
-    is_watched &= watched;
-    return !watched && processes_->start_of(each.pid) != each.start;  // it has exited
-  });
   if (!tracked.candidates.empty()) {
     tracked.was_seen = true;
     tracked.contradicted = false;
     tracked.missing_since.reset();
     tracked.evidence = ProcessEvidence::present;
-    if (!is_watched)
+    if (!look.is_watched)
       tracked.due = now + patience_;
     else if (tracked.place.program->writers()
                  .keeps_transcript_open())  // it may close one of several and live on
@@ -273,6 +373,10 @@ bool SessionProcesses::apply(const std::string& session, Tracked& tracked, const
                            patience_, std::max(patience_, closed_interval));
     return has_changed();
   }
+  const auto named = scan.writers.find(session);
+  const Writers none, &writers = named == scan.writers.end() ? none : named->second;
+  if (before.evidence != ProcessEvidence::gone && tracked.evidence == ProcessEvidence::gone)
+    return has_changed();  // its process went on to another session
   if (before.evidence == ProcessEvidence::gone) {
     if (writers.is_lock_left && tracked.lock_looks > 0) {
       --tracked.lock_looks;
@@ -286,9 +390,9 @@ bool SessionProcesses::apply(const std::string& session, Tracked& tracked, const
     return has_changed();
   }
   tracked.evidence = ProcessEvidence::unknown;
-  if (is_hidden) tracked.due = now + hidden_interval;
+  if (look.is_hidden) tracked.due = now + hidden_interval;
   const bool is_unseen_writer = tracked.contradicted && !tracked.was_seen;
-  if (is_hidden || is_unseen_writer || !can_decide(tracked, scan)) return has_changed();
+  if (look.is_hidden || is_unseen_writer || !can_decide(tracked, scan)) return has_changed();
   if (!tracked.missing_since) {
     tracked.missing_since = now;
     tracked.missing_since_ms = wall_now_ms();
@@ -351,7 +455,7 @@ void SessionProcesses::on_exit(std::int64_t pid) {
     const auto exited = std::find_if(tracked.candidates.begin(), tracked.candidates.end(),
                                      [pid](const Candidate& each) { return each.pid == pid; });
     if (exited == tracked.candidates.end()) continue;
-    const bool was_proof = exited->is_proven;
+    const bool was_proof = exited->is_proven || tracked.owner == pid;
     tracked.candidates.erase(exited);
     tracked.due = Clock::now();  // another process may have opened it in the meantime
     const bool is_one_left = std::any_of(tracked.candidates.begin(), tracked.candidates.end(),

@@ -53,9 +53,10 @@ class SessionProcesses {
                    std::chrono::milliseconds patience, IsRegistered is_registered, OnChange on_change);
 
   /// Examines the session from now on. Two scans are at least a tenth of the patience apart. `grown`: when a
-  /// transcript of it grew; `grown_ms`: its modification time, since 1970. Does not call back.
+  /// transcript of it grew; `grown_ms`: its modification time, since 1970; `rests`: no turn of it is open.
+  /// Does not call back.
   void track(const std::string& session, const SessionPlace& place, Clock::time_point grown,
-             std::int64_t grown_ms);
+             std::int64_t grown_ms, bool rests);
   void untrack(const std::string& session);
   /// `path`: absolute. A file of a writer appeared, changed or was removed: its session is examined now.
   void on_change(const std::string& path);
@@ -93,6 +94,8 @@ class SessionProcesses {
     Clock::time_point requested{};  // when an examination was: a scan that began before does not answer it
     int lock_looks = 0;             // left since the last hint
     Clock::time_point grown, due;   // due: of the next scan for it; max(): none
+    std::int64_t grown_ms = 0;
+    bool rests = false;  // it has no open turn: its process may have gone on to another session
     std::optional<Clock::time_point> examined, missing_since;
     std::int64_t missing_since_ms = 0;
     ProcessEvidence evidence = ProcessEvidence::unknown;
@@ -100,12 +103,21 @@ class SessionProcesses {
     bool was_proven = false;    // by what a process of it had opened: a directory proves nothing any more
     bool contradicted = false;  // it grew after its end: the next scan finds the process, or proves nothing
     std::vector<Candidate> candidates;
+    /// The only process that can run it: no other one in its directory is without a session. 0: undecided.
+    std::int64_t owner = 0;
 
     bool has(std::int64_t pid) const {
       return std::any_of(candidates.begin(), candidates.end(),
                          [pid](const Candidate& each) { return each.pid == pid; });
     }
   };
+  /// What a scan shows about a session.
+  struct Look {
+    Conclusion before;
+    bool is_hidden = false;  // a process hides its directory
+    bool is_watched = true;  // the exit of each candidate is reported
+  };
+  using Looks = std::map<std::string, Look>;
   /// The writers that lock files beside the transcripts, or for them, name.
   struct Writers {
     std::vector<std::int64_t> alive;
@@ -126,7 +138,11 @@ class SessionProcesses {
   void set_timer(Clock::time_point due);
   void scan();
   void apply(const Scan& scan);
-  bool apply(const std::string& session, Tracked& tracked, const Scan& candidates, Clock::time_point now);
+  Look look(const std::string& session, Tracked& tracked, const Scan& scan);
+  void assign_owners(const Looks& looks);
+  static bool is_news(const Tracked& tracked);
+  void go_on(std::int64_t pid, const std::vector<Tracked*>& sessions);
+  bool conclude(const std::string& session, Tracked& tracked, const Look& look, const Scan& scan);
   static Writers writers_of(const SessionPlace& place, const ProcessTable& table, const FileLocks& locks);
   static bool can_decide(const Tracked& tracked, const Scan& scan);
   bool watch_exit(const AgentProcess& process);

@@ -291,7 +291,7 @@ void StatusTracker::Impl::track_process(const std::string& session, const Sessio
   processes.track(
       session,
       {&program, state.summary.directories, state.summary.path, writer_lock(state.summary), keeps_registry},
-      state.quiet_since, state.summary.last_growth_ms);
+      state.quiet_since, state.summary.last_growth_ms, !state.summary.turn_open);
 }
 
 Evidence StatusTracker::Impl::evidence_of(Session& state, const ProcessRegistry::SessionEntry& process,

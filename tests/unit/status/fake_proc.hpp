@@ -1,5 +1,9 @@
 // A simulated /proc.
 #pragma once
+#include <unistd.h>
+
+#include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -25,15 +29,22 @@ struct FakeProc {
   void stat(int pid, const std::string& text) const {
     scratch.write("proc/" + std::to_string(pid) + "/stat", text);
   }
-  /// `cwd`: empty if it may not be read.
+  /// `cwd`: empty if it may not be read. `start`: as /proc states it, in ticks since the machine started.
   void process(int pid, const std::vector<std::string>& arguments, const std::string& cwd,
-               const std::string& state = "S") const {
+               const std::string& state = "S", const std::string& start = "5") const {
     std::string command_line;
     for (const std::string& argument : arguments) command_line += argument + '\0';
     const std::string path = "proc/" + std::to_string(pid);
     scratch.write(path + "/cmdline", command_line);
     if (!cwd.empty()) link(path + "/cwd", cwd);
-    stat(pid, stat_line("agent", state, "5"));
+    stat(pid, stat_line("agent", state, start));
+  }
+  /// The start of a process that is this old, as process() takes it.
+  static std::string start_of_age(std::int64_t age_ms) {
+    timespec since_boot{};
+    ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
+    const std::int64_t now_ms = since_boot.tv_sec * 1000 + since_boot.tv_nsec / 1'000'000;
+    return std::to_string((now_ms - age_ms) * ::sysconf(_SC_CLK_TCK) / 1000);
   }
   void exit(int pid) const { scratch.remove("proc/" + std::to_string(pid)); }
   ProcessTable processes() const { return ProcessTable(scratch / "proc", scratch / "machine-id"); }

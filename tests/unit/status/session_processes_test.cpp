@@ -4,6 +4,7 @@
 #include <sys/file.h>
 
 #include <catch2/catch.hpp>
+#include <fstream>
 
 #include "base/clock.hpp"
 #include "base/quantities.hpp"
@@ -260,6 +261,127 @@ TEST_CASE("a session whose process was seen ends again after a resume that was t
 
 namespace {
 
+/// Pi processes in one directory; ages in ms.
+struct PiFixture : ProcessFixture {
+  PiFixture() { program = find_agent_program("pi"); }
+  void pi(int pid, std::int64_t age_ms) { process(pid, {"pi"}, "/home/x", "S", start_of_age(age_ms)); }
+  /// A session whose newest record is this old.
+  void idle(const std::string& name, std::int64_t age_ms) { session(name, "", age_ms, false); }
+  void working(const std::string& name, std::int64_t age_ms) { session(name, "", age_ms, true); }
+  std::int64_t process_of(const std::string& name) const {
+    const auto found = tracker->process_of(name);
+    return found ? found->pid : 0;
+  }
+  bool is_run_by(const std::string& name, std::int64_t pid) {
+    return until([&] { return process_of(name) == pid; });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("fault 119: a process does not run a session whose last record is older") {
+  PiFixture fixture;
+  if (!is_root_local(fixture)) return;
+  fixture.pi(70, 30'000);
+  fixture.working("before", 60'000);
+  fixture.idle("since", 20'000);
+  REQUIRE(fixture.becomes("before", "ended"));
+  CHECK(fixture.state("since") == "idle");
+  CHECK(fixture.is_run_by("since", 70));
+  fixture.working("before", 0);  // it was resumed by that process, which has left the other one
+  REQUIRE(fixture.becomes("before", "working"));
+  REQUIRE(fixture.becomes("since", "ended"));
+}
+
+TEST_CASE("fault 119: of several processes in one directory each runs one session") {
+  PiFixture fixture;
+  if (!is_root_local(fixture)) return;
+  fixture.pi(70, 100'000);
+  fixture.idle("a", 90'000);
+  REQUIRE(fixture.is_run_by("a", 70));
+  fixture.pi(71, 80'000);
+  fixture.idle("b", 70'000);
+  REQUIRE(fixture.is_run_by("b", 71));
+  SECTION("its exit ends its session") {
+    fixture.exit(71);
+    REQUIRE(fixture.becomes("b", "ended"));
+    fixture.settle();
+    CHECK(fixture.state("a") == "idle");
+  }
+  SECTION("the other's exit ends the other one") {
+    fixture.exit(70);
+    REQUIRE(fixture.becomes("a", "ended"));
+    fixture.settle();
+    CHECK(fixture.state("b") == "idle");
+  }
+  SECTION("a third one is a third session's") {
+    fixture.pi(72, 50'000);
+    fixture.idle("c", 40'000);
+    REQUIRE(fixture.is_run_by("c", 72));
+    fixture.exit(70);
+    REQUIRE(fixture.becomes("a", "ended"));
+    fixture.settle();
+    CHECK(fixture.state("b") == "idle");
+    CHECK(fixture.state("c") == "idle");
+  }
+  SECTION("a daemon that starts later sees the same") {
+    fixture.restart();
+    fixture.idle("a", 90'000);
+    fixture.idle("b", 70'000);
+    REQUIRE(fixture.is_run_by("b", 71));
+    REQUIRE(fixture.is_run_by("a", 70));
+  }
+}
+
+TEST_CASE("fault 119: a process that goes on to another session leaves the one before") {
+  PiFixture fixture;
+  if (!is_root_local(fixture)) return;
+  fixture.pi(70, 100'000);
+  fixture.idle("a", 90'000);
+  REQUIRE(fixture.is_run_by("a", 70));
+  fixture.working("fork", 10'000);
+  REQUIRE(fixture.becomes("a", "ended"));
+  CHECK(fixture.state("fork") == "working");
+  fixture.working("fork of the fork", 5'000);  // its own turn is open: it is not left
+  fixture.settle();
+  CHECK(fixture.state("fork") == "working");
+  CHECK(fixture.state("fork of the fork") == "working");
+  fixture.idle("fork", 1'000);
+  fixture.idle("fork of the fork", 0);
+  REQUIRE(fixture.becomes("fork", "ended"));
+  CHECK(fixture.state("fork of the fork") == "idle");
+  fixture.exit(70);
+  REQUIRE(fixture.becomes("fork of the fork", "ended"));
+}
+
+TEST_CASE("fault 119: what cannot be decided is unchanged") {
+  PiFixture fixture;
+  if (!is_root_local(fixture)) return;
+  SECTION("which of two sessions one process runs, that were both written since it began") {
+    fixture.pi(70, 100'000);
+    fixture.idle("a", 90'000);
+    fixture.idle("b", 80'000);
+    fixture.settle();
+    CHECK(fixture.state("a") == "idle");
+    CHECK(fixture.state("b") == "idle");
+    fixture.idle("b", 0);  // now it is known
+    REQUIRE(fixture.becomes("a", "ended"));
+    CHECK(fixture.state("b") == "idle");
+  }
+  SECTION("a process that hides its directory") {
+    fixture.pi(70, 100'000);
+    fixture.process(71, {"pi"}, "", "S", FakeProc::start_of_age(100'000));
+    fixture.idle("a", 90'000);
+    fixture.settle();
+    fixture.idle("b", 0);
+    fixture.settle();
+    CHECK(fixture.state("a") == "idle");
+    CHECK(fixture.state("b") == "idle");
+  }
+}
+
+namespace {
+
 /// A process that holds a lock, as the writer of a transcript does, until it is killed.
 class LockHolder {
  public:
@@ -334,6 +456,35 @@ TEST_CASE("fault 117: the exit of a process that held the transcript's lock ends
   // What it wrote before it exited is read afterwards.
   fixture.show(working_turn({command}), 60'000);
   CHECK(fixture.tracker->status_of(fixture.thread).state == "ended");
+}
+
+TEST_CASE("fault 119: the exit of the only process that can run a session ends it at once") {
+  PiFixture fixture;
+  if (!is_root_local(fixture)) return;
+  StatusTrackerOptions options;  // the real /proc
+  options.process_patience = std::chrono::hours(1);
+  fixture.make(options);
+  fixture.start();
+  const std::string directory = fixture.root / "work";
+  std::filesystem::create_directories(directory);
+  Child child([&] {
+    if (::chdir(directory.c_str()) == 0) ::execl("/bin/sleep", "pi", "600", nullptr);
+    ::_exit(1);
+  });
+  TranscriptSummary summary = working_turn();
+  summary.program = "pi";
+  summary.directories = {directory};
+  summary.path = fixture.root / "sessions/s.jsonl";
+  summary.last_growth_ms = wall_now_ms() + start_slack.count();
+  REQUIRE(fixture.until([&] {
+    std::ifstream arguments("/proc/" + std::to_string(child.pid()) + "/cmdline");
+    std::string first;
+    return std::getline(arguments, first, '\0') && first == "pi";
+  }));
+  fixture.tracker->transcript_changed("s", summary);
+  REQUIRE(fixture.is_run_by("s", child.pid()));
+  child.end();
+  CHECK(fixture.becomes("s", "ended"));
 }
 
 TEST_CASE("fault 118: the lock of a new process shows that an ended session was resumed") {
