@@ -393,11 +393,11 @@ std::optional<EventContext> SessionCache::done_context(const Fields& frame,
 }
 
 // The daemon repeats a status with more detail or from another source: it keeps its id, and the reason and
-// detail that the repetition lacks. Where the status names its request, that decides.
+// detail that the repetition lacks. Its request shows which wait it is; of a host that names none, its time.
 void SessionCache::apply_status(const Fields& status, Session& session, EventContext& context,
                                 std::int64_t now_ms) {
   const std::string_view state = status.text("state"), since = status.text("since"),
-                         source = status.text("source"), request = status.text("request");
+                         request = status.text("request");
   session.offline_id.clear();
   if (is_host_offline(status)) {  // keep the reported status: it is valid again when the host is back
     session.offline_id = digest("away\n" + context.host + '\n' + context.session + '\n' + std::string(since));
@@ -409,7 +409,7 @@ void SessionCache::apply_status(const Fields& status, Session& session, EventCon
     return set_variables(session, context);
   }
   const bool is_same_request = request.empty() || session.request.empty()
-                                   ? since.empty() || since == session.since || source != session.source
+                                   ? since.empty() || since == session.since
                                    : request == session.request;
   const bool same = !session.status_id.empty() && session.state == state && is_same_request;
   if (same && session.request.empty()) session.request = request;
@@ -424,7 +424,6 @@ void SessionCache::apply_status(const Fields& status, Session& session, EventCon
     session.status_id = digest("status\n" + context.host + '\n' + context.session + '\n' + session.state +
                                '\n' + when + (request.empty() ? "" : '\n' + session.request));
   }
-  session.source = source;
   set_if_known(session.reason, status.text("reason"));
   set_if_known(session.detail, status.text("detail"));
   set_status(session, context);

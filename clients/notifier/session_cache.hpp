@@ -93,7 +93,7 @@ class SessionCache {
     std::optional<double> context_tokens, context_window;  // of the main stream
     std::string context_model;                             // to which the window belongs
     std::string api_status, api_kind;
-    std::string state, reason, detail, since, source, request,
+    std::string state, reason, detail, since, request,
         status_id;  // latest status that the host reported
     std::string offline_id;
   };

@@ -30,7 +30,7 @@ struct Limits {
   std::size_t own_bytes_max = 1 << 20;
   std::size_t write_bytes_max = 256 << 10;  // the longest wait of a control frame
   int send_buffer_bytes = 128 << 10;        // autotuning holds megabytes for an idle client
-  ms hello{5000}, ping{20000}, silence{40000}, stall{30000}, goodbye{1000}, stop{1500};
+  ms hello{5000}, ping{20000}, silence{40000}, stall{30000}, goodbye{1000}, stop{75};
   ms state{250}, tick{1000}, heartbeat{30'000}, bookmark{10'000};
 
   // Subscriptions

@@ -205,7 +205,7 @@ class Messages(DaemonCase):
 
 class Stopping(DaemonCase):
     def test_shutdown_delivers_pending_events_closes_with_1001_and_exits_0(self):
-        daemon = self.start()
+        daemon = self.configured("[limits]\nstop = \"10m\"\n")
         clients = [daemon.subscriber() for _ in range(20)]
         session = Session(self.root)
         session.prompt("one")

@@ -45,7 +45,7 @@ class UnixSocket(EndpointCase):
         self.assertEqual(refused.exception.status_code, 403)
 
     def test_a_clean_stop_removes_the_socket_and_the_address(self):
-        daemon = self.start()
+        daemon = self.configured("[limits]\nstop = \"10m\"\n")
         client = self.unix_client(daemon)
         client.subscribe()
         daemon.stop()

@@ -215,6 +215,20 @@ class Rules(NotifierCase):
         self.assertRegex(texts.stdout, r"answered +waiting .* the session is working")
         self.assertEqual(receiver.requests, [])
 
+    def test_165_a_process_that_dies_during_the_hold_of_its_wait_causes_no_notice(self):
+        daemon = self.start()
+        receiver = self.receiver()
+        notifier = self.notifier(hook_rules(receiver).replace('hold = "0"', 'hold = "1h"', 1))
+        client = daemon.subscriber()
+        session, registry = self.session_with_registry()
+        registry.set_status("waiting", "permission prompt")
+        wait_for(lambda: notifier.decisions(decision="held"), "the held decision")
+        os.kill(registry.fields["pid"], signal.SIGKILL)
+        self.wait_state(client, session, "ended")
+        decision = wait_for(lambda: notifier.decisions(decision="answered"), "the decision")[0]
+        self.assertEqual(decision["why"], "the session is ended: not sent")
+        self.assertEqual(receiver.requests, [])
+
     def test_104_a_wait_that_is_refined_while_its_notice_is_held_is_delivered_refined(self):
         self.start()
         for hold_s in (5, 40, 160):  # a busy machine may need longer to refine the wait: then again

@@ -35,28 +35,32 @@ std::vector<char*> pointers(std::vector<std::string>& arguments) {
   return out;
 }
 
-// Writes `text` to the program and reads the beginning of its stderr. False: not done by `end`.
-bool exchange(Fd& input, Fd& output, std::string_view text, std::string& output_text, Clock::time_point end) {
-  while (output) {
+// Writes `text` to the program and reads the beginning of its stderr until it exits. False: not by `end`. A
+// child that it leaves may hold its stderr open: that is not waited for.
+bool run_to_exit(pid_t child, int& status, Fd& input, Fd& output, std::string_view text,
+                 std::string& output_text, Clock::time_point end) {
+  while (true) {
+    const bool has_exited = ::waitpid(child, &status, WNOHANG) != 0;
+    if (!has_exited && Clock::now() >= end) return false;
     if (input && text.empty()) input.reset();
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-    if (left <= 0) return false;
     pollfd ready[2] = {{output.get(), POLLIN, 0}, {input.get(), POLLOUT, 0}};
-    if (::poll(ready, 2, static_cast<int>(left)) < 0 && errno != EINTR) return false;
+    const auto interval = has_exited ? 0 : static_cast<int>(poll_interval.count());
+    if (::poll(ready, 2, interval) < 0) ready[0].revents = ready[1].revents = 0;
     if ((ready[1].revents & (POLLOUT | POLLERR | POLLHUP)) != 0) {
       const ssize_t sent = send_no_wait(input.get(), text.data(), text.size());
       if (sent > 0) text.remove_prefix(static_cast<std::size_t>(sent));
       if (sent < 0 && errno != EAGAIN && errno != EINTR) text = {};  // the program closed its stdin
     }
-    if ((ready[0].revents & (POLLIN | POLLERR | POLLHUP)) != 0) {
+    const bool has_output = (ready[0].revents & (POLLIN | POLLERR | POLLHUP)) != 0;
+    if (has_output) {
       char piece[1024];
       const ssize_t got = ::read(output.get(), piece, sizeof piece);
       if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) output.reset();
       if (got > 0 && output_text.size() < stderr_bytes_kept)
         output_text.append(piece, static_cast<std::size_t>(got));
     }
+    if (has_exited && (!has_output || !output || output_text.size() >= stderr_bytes_kept)) return true;
   }
-  return true;
 }
 
 // True: the process exited.
@@ -116,8 +120,7 @@ Delivery run_program(const std::vector<std::string>& command, const std::vector<
   const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
   std::string received;
   int status = 0;
-  const bool in_time = exchange(ours, output, input, received, end) && wait_for(child, status, end);
-  if (!in_time) {
+  if (!run_to_exit(child, status, ours, output, input, received, end)) {
     end_group(child, status);
     return {.why = arguments.front() + " took longer than " + duration_literal(common::Ms(timeout_ms)) +
                    " and was stopped"};

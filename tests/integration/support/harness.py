@@ -325,7 +325,7 @@ class DaemonCase(unittest.TestCase):
 
     longMessage = True
     # On a busy machine a client may be slow without being defective. Empty: the daemon's defaults.
-    limits = '[limits]\nhandshake = "10m"\nhello = "10m"\nkeep_alive = "1h"\nanswer = "1h"\nsilence = "1h"\nstall = "1h"\n'
+    limits = '[limits]\nhandshake = "10m"\nhello = "10m"\nkeep_alive = "1h"\nanswer = "1h"\nsilence = "1h"\nstall = "1h"\nstop = "1500ms"\n'
 
     def setUp(self):
         self.home = tempfile.mkdtemp(prefix="earshot-test-", dir="/tmp")

@@ -48,10 +48,16 @@ TEST_CASE("a new wait causes a new notice, the same wait from another source doe
   CHECK(harness.notices.size() == 2);
   CHECK(harness.closed.size() == 1);
   harness.advance(1000);
-  harness.receive(
-      R"({"type":"status","host":"h","session":"s","state":"waiting","reason":"permission","source":"transcript","since":")" +
-      format_time(harness.now_ms) + R"("})");
+  const auto from_transcript = [&](std::int64_t since_ms) {
+    harness.receive(
+        R"({"type":"status","host":"h","session":"s","state":"waiting","reason":"permission","source":"transcript","since":")" +
+        format_time(since_ms) + R"("})");
+    harness.advance(5000);
+  };
+  from_transcript(harness.now_ms - 1000 - RuleEngine::refine_ms);
   CHECK(harness.notices.size() == 2);
+  from_transcript(harness.now_ms);  // fault 137: a new wait, of which no other frame was received
+  CHECK(harness.notices.size() == 3);
 }
 
 TEST_CASE("a long turn causes a notice after 5 s without an answer") {

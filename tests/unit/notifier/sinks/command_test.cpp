@@ -1,6 +1,7 @@
 #include "notifier/sinks/sinks.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 
 #include <chrono>
 
@@ -54,6 +55,19 @@ TEST_CASE("a command that exceeds its timeout is killed with its children, even 
   CHECK_FALSE(delivery.done);
   CHECK(delivery.why.find("took longer than 300ms") != std::string::npos);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(300));  // half of what it would take
+}
+
+TEST_CASE("fault 136: a command that leaves a child with its stderr is done when it exits") {
+  TemporaryDirectory scratch;
+  const std::string leave = "sleep 600 & echo $! > " + (scratch / "child") + "; ";
+  const Delivery delivery = run_command(shell(leave + "exit 0"), notice());
+  CHECK(delivery.done);
+  const pid_t child = std::stoi(scratch.read("child"));
+  CHECK(::kill(child, 0) == 0);  // what it began goes on
+  ::kill(child, SIGKILL);
+  const Delivery failed = run_command(shell(leave + "echo the reason >&2; exit 3"), notice());
+  CHECK(failed.why == "/bin/sh exited with 3: the reason");
+  ::kill(std::stoi(scratch.read("child")), SIGKILL);
 }
 
 TEST_CASE("a command may ignore its stdin and write much to stderr") {
