@@ -199,14 +199,17 @@ title = "{{name}} wants {{reason}}"
 
 
 class Rules(NotifierCase):
-    def test_a_wait_answered_within_its_hold_is_not_delivered_and_why_explains_it(self):
-        daemon = self.start()
-        receiver = self.receiver()
+    def held_wait(self):
+        """(a client, the receiver, the notifier, the session, its registry file) of a session whose notice is held."""
+        client, receiver = self.start().subscriber(), self.receiver()
         notifier = self.notifier(hook_rules(receiver).replace('hold = "0"', 'hold = "1h"', 1))
-        client = daemon.subscriber()
         session, registry = self.session_with_registry()
         registry.set_status("waiting", "permission prompt")
         wait_for(lambda: notifier.decisions(decision="held"), "the held decision")
+        return client, receiver, notifier, session, registry
+
+    def test_a_wait_answered_within_its_hold_is_not_delivered_and_why_explains_it(self):
+        client, receiver, notifier, session, registry = self.held_wait()
         registry.set_status("busy")
         self.wait_state(client, session)
         wait_for(lambda: notifier.decisions(decision="answered"), "the answered decision")
@@ -216,13 +219,7 @@ class Rules(NotifierCase):
         self.assertEqual(receiver.requests, [])
 
     def test_165_a_process_that_dies_during_the_hold_of_its_wait_causes_no_notice(self):
-        daemon = self.start()
-        receiver = self.receiver()
-        notifier = self.notifier(hook_rules(receiver).replace('hold = "0"', 'hold = "1h"', 1))
-        client = daemon.subscriber()
-        session, registry = self.session_with_registry()
-        registry.set_status("waiting", "permission prompt")
-        wait_for(lambda: notifier.decisions(decision="held"), "the held decision")
+        client, receiver, notifier, session, registry = self.held_wait()
         os.kill(registry.fields["pid"], signal.SIGKILL)
         self.wait_state(client, session, "ended")
         decision = wait_for(lambda: notifier.decisions(decision="answered"), "the decision")[0]
