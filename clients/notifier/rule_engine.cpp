@@ -178,6 +178,10 @@ void RuleEngine::apply_status(const EventContext& context, std::int64_t now_ms) 
       "the session is " + context.value("state", View::meta), now_ms);
   if (context.is_next_request)  // the one before is not answered for certain
     for (const std::string& id : closed) state_.handled.erase(id);
+  if (context.value("reason", View::meta) == "auth")  // one notice: why the turn failed
+    acknowledge(
+        [&](const AckKey& ack_key) { return !ack_key.is_status && ack_key.session == context.session; },
+        "the session waits for a sign-in", now_ms);
   refine(context, now_ms);
   evaluate(context, now_ms);
 }

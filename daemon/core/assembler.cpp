@@ -164,6 +164,7 @@ void Assembler::update_session(event::SessionUpdated fields) {
 void Assembler::start_turn(OptionalText prompt, std::string_view origin, std::string_view began,
                            bool is_continued) {
   const auto began_ms = parse_time(began);
+  answer(false, [](const OpenRequest& request) { return request.kind == "auth"; });
   ++state_.turn;
   state_.turn_open = true;
   state_.turn_started = began_ms ? began : time_;
@@ -366,6 +367,12 @@ void Assembler::ask(OpenRequest request) {
 
 void Assembler::ask_after_turn(OpenRequest request) {
   state_.times.ask_after_turn();
+  add_request(std::move(request));
+}
+
+void Assembler::ask_to_sign_in(std::string_view error) {
+  OpenRequest request;
+  request.id = record_name(), request.kind = "auth", request.subject = short_text(error);
   add_request(std::move(request));
 }
 

@@ -188,6 +188,8 @@ class Assembler {
   void ask(OpenRequest request);
   /// The same, after the end of a turn: the time until the next turn is a wait.
   void ask_after_turn(OpenRequest request);
+  /// The own chain's turn failed, and the next one will, until the user signs in. Ends with the next turn.
+  void ask_to_sign_in(std::string_view error);
   /// Ends the requests for which `matches` is true. `is_counted`: false if it is not known when they ended.
   template <class Matches>
   void answer(bool is_counted, const Matches& matches) {

@@ -26,9 +26,9 @@ struct OpenTool {
 /// What only a person can answer, from the record that asks until the one that ends it.
 struct OpenRequest {
   std::string id;       // unique in the session: the program's, or that of the call
-  std::string kind;     // permission, question, plan
+  std::string kind;     // permission, question, plan, auth
   std::string call;     // that it is about; empty: none
-  std::string subject;  // what a permission is for, where no call says so: `shell`
+  std::string subject;  // what a permission is for, where no call says so: `shell`; of `auth`: the error
   std::string agent;    // of an inline sidechain; empty on the own chain
   std::string started;  // RFC 3339; empty: unknown
   std::int64_t started_ms = 0;

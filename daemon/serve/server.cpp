@@ -98,7 +98,7 @@ void Server::touch(Session& session, bool transcript_changed) {
 
 /// Appends its `session` frame to the log.
 void Server::append_session(Session& session) {
-  if (session.name.empty()) return;
+  if (!session.is_shown()) return;
   session.was_unseen = session.is_unseen();
   context_.logs.append({session.id, type_always}, [&](Audience audience, std::string& out) {
     out = context_.sessions.payload(session, context_.session_encoding(audience));
@@ -121,6 +121,7 @@ void Server::append_stream_frame(const Session& session, const Tags& tags, const
 void Server::on_added(const tail::Stream& stream) {
   Session& session = context_.sessions.session_of(stream);
   touch(session, true);
+  session.was_live |= is_live(session, context_.recent);
   if (Member* member = member_of(session, stream)) {
     member->meta_known = meta_known(stream);
     SessionMetrics::on_added(session, *member, context_.sessions.models());
@@ -138,6 +139,7 @@ void Server::on_added(const tail::Stream& stream) {
 void Server::on_event(const tail::Stream& stream, const Event& event) {
   Session& session = context_.sessions.session_of(stream);
   touch(session, true);
+  session.was_live = true;
   if (session.project.empty() || session.program.empty()) context_.sessions.refresh(session);
   const bool has_usage = std::holds_alternative<event::UsageUpdated>(event.body);
   metrics_.on_event(session, has_usage ? member_of(session, stream) : nullptr, event.body,
@@ -239,6 +241,7 @@ void Server::status_changed(const std::string& name, const status::Status& statu
   Session& session = context_.sessions.find_or_create(name);
   metrics_.on_status(session, status, Clock::now());
   session.set_status(status);
+  session.was_live |= session.process_lives();
   const std::uint32_t generation = session.generation;
   context_.sessions.refresh(session);
   touch(session, false);
@@ -314,7 +317,9 @@ void Server::settle() {
         on_transcript_summary(session->name, transcript_summary(*session));
       }
       const bool exists = !session->members.empty() || session->process_lives();
-      if (exists && session->is_unseen() != session->was_unseen) append_session(*session);
+      const bool was_hidden = std::exchange(session->was_hidden, exists && !session->is_shown());
+      const bool appears = was_hidden && session->is_shown();
+      if (exists && (appears || session->is_unseen() != session->was_unseen)) append_session(*session);
     }
     session->pending = false;
     send_states(*session);
@@ -325,7 +330,7 @@ void Server::settle() {
 
 /// At most once per `limits.state` and session; the latest state is sent.
 void Server::send_states(Session& session) {
-  if (context_.state_connections == 0 || session.name.empty() || session.is_throttled) return;
+  if (context_.state_connections == 0 || !session.is_shown() || session.is_throttled) return;
   const auto now = Clock::now();
   if (session.states_sent_at && now - *session.states_sent_at < context_.limits.state) {
     session.is_throttled = true;
@@ -587,10 +592,12 @@ void Server::fill(MetricsPage& page) {
   page.add("earshot_codes_outstanding", "Valid one-time codes.", context_.codes.outstanding(Clock::now()));
   std::map<std::string, std::uint64_t> states;
   context_.sessions.for_each([&](const Session& session) {
-    if (session.members.empty() && !session.process_lives()) return;
+    if (!session.was_live || !session.is_shown() || (session.members.empty() && !session.process_lives()))
+      return;
     ++states[session.status && !session.status->state.empty() ? session.status->state : "unknown"];
   });
-  page.family("earshot_sessions", "Known sessions, by state.").each("state", {states.begin(), states.end()});
+  page.family("earshot_sessions", "Sessions that are or were live since the start, by state.")
+      .each("state", {states.begin(), states.end()});
   metrics_.fill(page, context_.sessions,
                 [this](const Session& session) { return is_live(session, context_.recent); });
   page.add("earshot_catch_ups_total", "Streams that clients resumed.", catch_ups_.folds_begun);

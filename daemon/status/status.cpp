@@ -119,6 +119,8 @@ std::optional<Status> recorded_wait(const Evidence& evidence, const TranscriptSu
   status.agent = oldest.agent;
   if (const OpenCall* const call = find_call(summary, oldest.call))
     status.detail = describe(*evidence.program, *call);
+  else if (oldest.kind == "auth")
+    status.detail = replace_controls("sign in: " + oldest.subject, detail_bytes_max);
   else if (!oldest.subject.empty())
     status.detail = replace_controls("approve " + oldest.subject, detail_bytes_max);
   if (summary.requests.size() == 1) return status;
@@ -213,6 +215,12 @@ std::optional<Status> background_status(const Evidence& evidence, const Transcri
   return status;
 }
 
+/// The last turn failed, which no statement of the program shows.
+bool needs_sign_in(const TranscriptSummary& summary) {
+  return std::any_of(summary.requests.begin(), summary.requests.end(),
+                     [](const OpenRequest& each) { return each.kind == "auth"; });
+}
+
 Status from_registry(const Evidence& evidence, const TranscriptSummary& summary) {
   const RegistryEntry& entry = *evidence.entry;
   Status status = make_status(entry.state, entry.reason, "registry", since_of(entry, summary));
@@ -226,6 +234,8 @@ Status from_registry(const Evidence& evidence, const TranscriptSummary& summary)
     if (summary.turn_open || !runs_agents(summary)) return status;
     status.reason = "background";
     status.detail = describe_agents(summary);
+  } else if (needs_sign_in(summary)) {
+    return recorded_wait(evidence, summary).value_or(std::move(status));
   } else if (runs_agents(summary, true) && !summary.turn_open) {
     return *background_status(evidence, summary, "registry");
   } else if (status.reason == "background") {

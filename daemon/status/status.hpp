@@ -37,7 +37,7 @@ inline bool is_same_prompt(const std::optional<Done>& one, const Done& other) {
 
 struct Status {
   std::string state = "unknown";  // working, waiting, idle, ended, unknown
-  /// waiting: permission, question, plan, dialog; idle: background, scheduled; working: compaction,
+  /// waiting: permission, question, plan, auth, dialog; idle: background, scheduled; working: compaction,
   /// background; empty: none.
   std::string reason;
   std::string detail;  // "approve Bash: touch x": the pending call, shortened; "2 agents"; empty: none
@@ -96,6 +96,7 @@ struct BackgroundWork {
 /// The state of a session in its transcripts, those of subagents included.
 struct TranscriptSummary {
   bool known = false;                 // a transcript of it was read
+  bool is_blank = false;              // with metadata only: no conversation began
   bool turn_open = false;             // in the main stream
   std::string turn_started;           // RFC 3339
   std::string answered;               // RFC 3339: when its last recorded wait for the user ended; empty: none
@@ -177,7 +178,8 @@ constexpr std::chrono::milliseconds start_slack{200};
 ///      without a registry).
 ///   2. The process belongs to another machine or pid namespace: `unknown`.
 ///   3. The registry states a state: that one. The transcript lags, or an interruption left a turn open. Only
-///      work that the program counted at the end of its turn makes `idle` to `working`, reason `background`.
+///      work that the program counted at the end of its turn makes `idle` to `working`, reason `background`,
+///      and a turn that failed for want of a sign-in to `waiting`, reason `auth`.
 ///      A wait that is not known is `permission` while something works, otherwise `dialog`.
 ///   4. Without an entry, no process runs the session: `ended`, whether its turn is open or not.
 ///   5. The transcript: the end of the program's run is `ended`; an unanswered request for permission,

@@ -372,6 +372,8 @@ void StatusTracker::Impl::evaluate(const std::string& session) {
   const ProcessRegistry::SessionEntry process = registry.entry_of(session);
   track_process(session, state, process);
   const SessionProcesses::Conclusion conclusion = processes.conclusion(session);
+  const bool is_run = process.entry || conclusion.evidence == ProcessEvidence::present;
+  if (state.summary.is_blank && !state.is_published && !is_run) return;  // it is no session yet
   if (is_held(session, state, conclusion, process.entry != nullptr)) return;
   const auto now = SteadyClock::now();
   const Evidence evidence = evidence_of(state, process, conclusion, now);

@@ -304,6 +304,52 @@ class Sessions(HttpCase):
         self.assertEqual(self.names(daemon, f"?all=true&limit=2&after={after}"), (made[2:4], made[3]))
         self.assertEqual(self.names(daemon, "?all=true"), (made, None))
 
+    def test_121_a_question_of_a_session_that_is_read_for_an_answer_is_no_wait(self):
+        session = Session(self.root)
+        session.prompt("long ago")
+        session.tool_call("AskUserQuestion", {"questions": [{"question": "Which colour?", "header": "Colour", "options": []}]})
+        os.utime(session.path, (1_600_000_000, 1_600_000_000))
+        daemon = self.configured('[limits]\ntick = "10s"\n', "--recent", "1h")  # what is read is kept for a tick
+        watcher = daemon.subscriber()
+
+        def counted():
+            text = curl(daemon, "/metrics")[2].decode()
+            return re.findall(r"^(earshot_(?:sessions|sessions_unseen|longest_wait_seconds|waits_total)\b.*)$", text, re.MULTILINE)
+
+        def state():
+            page = json.loads(curl(daemon, f"/v1/sessions?all=true&session={session.session}")[2])
+            return page["sessions"][0].get("status", {}).get("state")
+
+        before, seen = counted(), []
+        wait_for(lambda: seen.append(state()) or seen[-1] not in (None, "unknown"), "the session's state")
+        self.assertEqual(set(seen) - {None, "unknown"}, {"ended"})
+        self.assertEqual(counted(), before)
+        self.assertEqual(watcher.find(type="status", state="waiting"), None)
+
+    def test_124_a_file_with_metadata_only_is_no_session_before_its_first_prompt(self):
+        empty, titled, run = (Session(self.root) for _ in range(3))
+        for session in (titled, run):
+            session.append({"type": "custom-title", "customTitle": "the lighthouse", "sessionId": session.session})
+        open(empty.path, "w").close()
+        daemon = self.start()
+        watcher = daemon.subscriber()
+        known = lambda: json.loads(curl(daemon, "/v1/health")[2])["roots"][0]["transcripts"]
+        wait_for(lambda: known() == 3, "the transcripts")
+        Registry(self.root, run.session, self.process()).set_status("idle")
+        self.assertEqual(watcher.wait_frame(type="session", session=run.session)["title"], "the lighthouse")
+        self.assertEqual(watcher.wait_frame(type="status", session=run.session)["state"], "idle")
+        self.assertEqual(self.names(daemon, "?all=true"), ([run.session], None))
+        self.assertEqual(re.findall(r"^earshot_sessions.*", curl(daemon, "/metrics")[2].decode(), re.MULTILINE),
+                         ['earshot_sessions{state="idle"} 1', "earshot_sessions_unseen 0"])
+        for session in (empty, titled):
+            self.assertEqual([frame["type"] for frame in watcher.frames if frame.get("session") == session.session
+                              and frame["type"] in ("session", "status")], [])
+        titled.prompt("hello")
+        self.assertEqual(watcher.wait_frame(type="session", session=titled.session)["title"], "the lighthouse")
+        empty.prompt("hello")
+        watcher.wait_frame(type="turn.started", session=empty.session)
+        wait_for(lambda: set(self.names(daemon)[0]) == {empty.session, titled.session, run.session}, "the sessions")
+
     def test_91_all_true_leaves_no_transcript_in_memory(self):
         sessions = [Session(self.root) for _ in range(5)]
         for session in sessions:

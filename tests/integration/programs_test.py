@@ -500,6 +500,27 @@ class Status(StatusCase):
             session.reply()
             self.wait_present(session, "the finished turn", state="idle", source="transcript")
 
+    def test_a_turn_that_fails_for_want_of_a_sign_in_waits_for_it_until_the_next_turn(self):
+        self.begin()
+        failures = {
+            "codex": lambda s: (s.append(s.event("error", message="unexpected status 401", codex_error_info="unauthorized")), s.finish()),
+            "copilot": lambda s: s.record("session.error", errorType="authentication", message="Unauthorized", statusCode=401),
+            "pi": lambda s: s.assistant(reason="error", errorMessage='401 {"error":{"message":"invalid key"}}'),
+        }
+        details = {"codex": "sign in: unauthorized", "copilot": "sign in: Unauthorized", "pi": 'sign in: 401 {"error":{"message":"invalid key"}}'}
+        for program, kind in SESSIONS.items():
+            session = self.new(kind)
+            session.prompt("go")
+            record = failures[program](session)
+            if program == "copilot":
+                session.append(record)
+            frame = self.wait_status(session, "waiting", reason="auth")
+            self.assertEqual((frame["source"], frame["detail"]), ("transcript", details[program]))
+            session.prompt("again")
+            self.wait_present(session, "the next turn", state="working")
+            session.reply()
+            self.wait_present(session, "its end", state="idle")
+
     def test_111_each_request_is_a_wait_and_a_notice_of_its_own(self):
         self.begin()
         receiver = Receiver()

@@ -115,6 +115,25 @@ class Status(DaemonCase):
         frame, = self.snapshot(self.daemon, sessions=[session.session])
         self.assertEqual((frame["status"]["since"], frame["status"]["request"]), (asked["since"], call))
 
+    def test_a_failed_sign_in_is_a_wait_that_the_registry_does_not_state(self):
+        daemon = self.start()
+        client = daemon.subscriber()
+        session = self.held_open(Session(self.root))
+        registry = Registry(self.root, session.session, self.process())
+        registry.set_status("busy")
+        session.prompt("go")
+        session.append(session.record("assistant", {
+            "id": "e1", "type": "message", "role": "assistant", "model": "<synthetic>", "stop_reason": "stop_sequence", "usage": {},
+            "content": [{"type": "text", "text": "Please run /login"}]}, isApiErrorMessage=True, error="authentication_failed", apiErrorStatus=401))
+        registry.set_status("idle")
+        frame = client.wait_frame(type="status", session=session.session, state="waiting")
+        self.assertEqual((frame["reason"], frame["detail"]), ("auth", "sign in: authentication_failed"))
+        registry.set_status("busy")
+        session.prompt("again")
+        session.reply("Hello.", stop_reason="end_turn")
+        registry.set_status("idle")
+        client.wait(lambda: client.all(type="status", session=session.session)[-1]["state"] == "idle", "the end of the next turn")
+
     def test_116_a_second_terminal_hides_no_wait(self):
         self.begin()
         session, first = self.registered()

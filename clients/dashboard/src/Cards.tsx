@@ -12,7 +12,7 @@ import { cards, isTeam, nameOf, projectOf, showsPrograms, sinceOf, snoozed, titl
 import { Elapsed, ProgramMark, TodoProgress } from "./SessionParts.js";
 import { snooze, snoozeChoices, snoozeOf, snoozing, wake } from "./snooze.js";
 
-const reasons: Record<string, string> = { permission: "Permission", question: "Question", plan: "Plan to approve", dialog: "Dialog" };
+const reasons: Record<string, string> = { permission: "Permission", question: "Question", plan: "Plan to approve", auth: "Sign-in", dialog: "Dialog" };
 export const reasonText = ({ status }: SessionFrame) => reasons[status.reason ?? ""] ?? status.reason ?? "Waiting";
 
 const change_scrolls = 24; // lines: as command_scrolls

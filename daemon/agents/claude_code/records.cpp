@@ -1,6 +1,8 @@
 #include "agents/claude_code/records.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <variant>
 
 #include "base/text.hpp"
 
@@ -17,6 +19,14 @@ constexpr Ending endings[] = {{"end_turn", "completed"},
                               {"stop_sequence", "completed"},
                               {"max_tokens", "completed"},
                               {"refusal", "failed"}};
+
+// Of a failed request, as the bundle of 2.1.332 names those that a sign-in mends.
+constexpr std::string_view sign_in_errors[] = {"authentication_failed", "oauth_org_not_allowed",
+                                               "cloud_credential_error"};
+bool needs_sign_in(const fact::ApiError& error) {
+  const auto* const found = std::find(std::begin(sign_in_errors), std::end(sign_in_errors), error.error);
+  return error.fatal && (error.status == 401 || found != std::end(sign_in_errors));
+}
 
 std::string_view agent_outcome(std::string_view status) { return status == "killed" ? "stopped" : status; }
 
@@ -312,6 +322,9 @@ void Records::apply(const fact::TurnEnd& end, Assembler& to) {
   const bool older = record_->time_ms && record_->time_ms < to.raw_state().turn_started_ms;
   if (end.guarded && (older || last_ == Last::call || last_ == Last::result)) return;
   finish_turn(end.outcome, end.stop_reason, end.duration_ms, to);
+  for (const Fact& each : record_->facts)
+    if (const auto* error = std::get_if<fact::ApiError>(&each); error && needs_sign_in(*error))
+      to.ask_to_sign_in(error->error);
 }
 
 void Records::apply(const fact::Pending& pending, Assembler& to) {

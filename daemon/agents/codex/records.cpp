@@ -198,6 +198,7 @@ class Records final : public RecordReader {
   void finish_turn(std::string_view outcome, std::string_view reason, std::optional<std::int64_t> duration_ms,
                    Assembler& to) {
     to.finish_turn(outcome, reason, false, duration_ms, to.time_ms() ? to.time_ms() : last_ms_);
+    if (failure_ == "unauthorized" && to.own_agent().empty()) to.ask_to_sign_in(*failure_);
     turn_id_.clear();
     failure_.reset();
     last_ = Last::nothing;

@@ -207,7 +207,7 @@ struct Wanted {
 Names warm(const Wanted& wanted, ServerContext& context) {
   Names names;
   context.sessions.for_each([&](Session& session) {
-    if (session.members.empty() && !session.process_lives()) return;
+    if (!session.is_shown() || (session.members.empty() && !session.process_lives())) return;
     if (!wanted.by_name(context, session.name)) return;
     if (!wanted.filter.matches_session(context.sessions.keys_of(session))) return;
     if (!may_see(wanted.allowed, context.sessions, session)) return;

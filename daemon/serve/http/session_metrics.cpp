@@ -144,7 +144,7 @@ void SessionMetrics::on_status(Session& session, const status::Status& next, Clo
     wait_seconds_[{program, label(reasons_, session.status->reason, values_max), ""}] += waited.count();
   }
   session.wait_began.reset();
-  if (!is_waiting) return;
+  if (!is_waiting || !(session.was_live || next.source == "registry")) return;
   session.wait_began = now;
   ++waits_[{program, label(reasons_, next.reason, values_max), ""}];
 }
@@ -212,7 +212,7 @@ void SessionMetrics::fill_waits(MetricsPage& page, SessionStore& sessions) {
   std::map<Labels, double> longest;
   const std::int64_t now = wall_now_ms();
   sessions.for_each([&](const Session& session) {
-    if (!session.status || session.status->state != "waiting") return;
+    if (!session.was_live || !session.status || session.status->state != "waiting") return;
     const auto since = parse_time(session.status->since);
     if (!since) return;
     const std::string& program = session.program.empty() ? session.status->program : session.program;
@@ -240,7 +240,7 @@ void SessionMetrics::fill_gauges(MetricsPage& page, SessionStore& sessions,
   // By host (at a hub), program and name: the newest.
   std::map<std::tuple<std::string, std::string, std::string>, const LimitState*> limits;
   sessions.for_each([&](Session& session) {
-    unseen += session.is_unseen() ? 1 : 0;
+    unseen += session.was_live && session.is_unseen() ? 1 : 0;
     for (const LimitState* limit : limits_of(session)) {
       const std::tuple key(name_or_other(sessions.remote_host_of(session.name)),
                            name_or_other(session.program), name_or_other(limit->limit));

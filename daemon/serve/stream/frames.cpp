@@ -415,6 +415,7 @@ status::TranscriptSummary transcript_summary(const Session& session) {
     for (const std::string& directory : {main->project, main->cwd})
       if (!directory.empty()) summary.directories.push_back(directory);
   }
+  summary.is_blank = summary.known && !session.has_conversation();
   summary.program = session.program;
   summary.last_growth_ms = session.modified_ms();
   summary.last_activity = last_activity(session);

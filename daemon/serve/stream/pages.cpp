@@ -58,7 +58,7 @@ void Subscriber::start_page() {
       Page{next->bit, PageSelection(next->pages->size, next->pages->last, local_day(wall_now_ms()))});
   const auto visit = [this](const Session& session) {
     const Subscription& subscription = *find_subscription(page_->owner);
-    if (!is_in_snapshot(subscription, session)) return;
+    if (!session.is_shown() || !is_in_snapshot(subscription, session)) return;
     const std::uint64_t begun = subscription.pages->changes;
     if (session.change <= begun) {
       page_->selection.add(session, context_.sessions.models(), [this, begun](std::uint32_t id) {
@@ -93,7 +93,7 @@ bool Subscriber::add_page() {
   for (std::size_t made = 0; made < frames_per_write && !page_->ids.empty();) {
     Session* session = context_.sessions.find(page_->ids.back());
     page_->ids.pop_back();
-    if (!session || session->name.empty() || !may_see(session)) continue;
+    if (!session || !session->is_shown() || !may_see(session)) continue;
     push(Kind::snapshot, context_.sessions.frame(*session, audience_), page_->owner);
     ++made;
   }

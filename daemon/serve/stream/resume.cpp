@@ -319,7 +319,8 @@ void Subscriber::on_lagged() {
     queued.at = head;
     queue_.push_back(std::move(queued));
   }
-  for (Session* session : due) push(Kind::snapshot, context_.sessions.frame(*session, audience_));
+  for (Session* session : due)
+    if (session->is_shown()) push(Kind::snapshot, context_.sessions.frame(*session, audience_));
   shed_ = false;
   for (Queued& queued : rest) {
     if (queued.kind == Kind::reset) continue;

@@ -41,6 +41,14 @@ bool Session::process_lives() const {
   return status && status->source == "registry" && status->state != "ended" && status->state != "unknown";
 }
 
+bool Session::has_conversation() const {
+  return std::any_of(members.begin(), members.end(), [](const Member& member) {
+    const StreamState* const state = state_of(member.stream);
+    return state &&
+           (state->turn > 0 || state->is_announced || !state->tools.empty() || !state->last_text.empty());
+  });
+}
+
 std::int64_t Session::finished_ms() const {
   const tail::Stream* stream = main();
   if (!stream || !stream->transcript()) return 0;

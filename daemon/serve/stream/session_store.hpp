@@ -94,8 +94,11 @@ struct Session {
   double counted_usd = 0;                       // by the metrics
   bool usage_grew = false;                      // since then
 
-  Position changed = 0;                             // head of the log at the last change
-  std::uint64_t change = 0;                         // number of the last change, see SessionStore::changes()
+  Position changed = 0;      // head of the log at the last change
+  std::uint64_t change = 0;  // number of the last change, see SessionStore::changes()
+  bool was_hidden = false;   // at the end of the last pump
+  /// It was live when it was read, or since; else a client asked for it, and the metrics do not count it.
+  bool was_live = false;
   bool pending = false;                             // reported at the end of the pump
   bool summary_due = false;                         // then also to the status tracker
   bool is_throttled = false;                        // its state is sent after `limits.state`
@@ -114,6 +117,9 @@ struct Session {
   const tail::Stream* main() const;
   std::int64_t modified_ms() const;  // of its newest file
   bool process_lives() const;        // as the registry has it
+  bool has_conversation() const;     // a record of one was read: not only metadata
+  /// Clients see it: it has a conversation, or a process of it was seen.
+  bool is_shown() const { return !name.empty() && (status || has_conversation()); }
   void set_status(const status::Status& next);
   std::int64_t finished_ms() const;  // when the last turn of the main stream was finished; 0: unknown
   /// True if the last turn was completed or failed and the user has not seen the session since.

@@ -227,7 +227,8 @@ void Subscriber::finish_start() {
   if (asked.after) use_present_names(subscription, *asked.after);
   if (asked.snapshot)
     for (Session* session : sessions)
-      push(Kind::snapshot, context_.sessions.frame(*session, audience_), subscription.bit);
+      if (session->is_shown())
+        push(Kind::snapshot, context_.sessions.frame(*session, audience_), subscription.bit);
   push(Kind::answer, make_frame(control_frame("ready", subscription.id)), subscription.bit);
   if (asked.after || asked.since_ms || asked.from_beginning)
     push_resume(log().head(), make_resume(subscription, asked, sessions));
@@ -400,7 +401,7 @@ bool Subscriber::add_states() {
     const auto first = states_due_.begin();
     Session* session = context_.sessions.find(*first);
     states_due_.erase(first);
-    if (!session || session->name.empty() || !may_see(session)) continue;
+    if (!session || !session->is_shown() || !may_see(session)) continue;
     push(Kind::snapshot, context_.sessions.frame(*session, audience_));
     ++made;
   }

@@ -60,6 +60,15 @@ TEST_CASE("a new wait causes a new notice, the same wait from another source doe
   CHECK(harness.notices.size() == 3);
 }
 
+TEST_CASE("a turn that fails for want of a sign-in causes one notice") {
+  EngineHarness harness;
+  harness.finish_turn("s", 1, 200, "failed");
+  harness.set_waiting("s", "auth");
+  harness.advance(60'000);
+  REQUIRE(harness.titles() == std::vector<std::string>{"s needs you"});
+  CHECK(harness.notices[0].body == "auth");
+}
+
 TEST_CASE("a long turn causes a notice after 5 s without an answer") {
   EngineHarness harness;
   harness.finish_turn("s", 1, 95'000);
