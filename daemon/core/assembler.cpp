@@ -165,6 +165,7 @@ void Assembler::start_turn(OptionalText prompt, std::string_view origin, std::st
                            bool is_continued) {
   const auto began_ms = parse_time(began);
   answer(false, [](const OpenRequest& request) { return request.kind == "auth"; });
+  state_.continued_in.clear();
   ++state_.turn;
   state_.turn_open = true;
   state_.turn_started = began_ms ? began : time_;

@@ -113,6 +113,7 @@ struct StreamState {
   std::vector<Schedule> schedules;
   bool expects_turn = false;  // a prompt or a notification is queued: the next turn begins by itself
   bool is_announced = false;  // a turn began and has no event yet
+  std::string continued_in;   // the session that goes on with the last turn; empty: none
   bool is_compacting = false;
   bool is_closed = false;    // the last record is the end of the program's run
   bool is_headless = false;  // the program was started without a terminal

@@ -284,6 +284,8 @@ bool has_ended(const Evidence& evidence, const TranscriptSummary& summary) {
 }
 
 Status without_compaction(const Evidence& evidence, const TranscriptSummary& summary) {
+  if (has_ended(evidence, summary) && evidence.awaits_successor)
+    return make_status("working", "", "transcript", summary.turn_started);
   if (has_ended(evidence, summary)) return ended(evidence, summary);
   if (evidence.entry && evidence.liveness == Liveness::foreign)
     return make_status("unknown", "", "registry", since_of(*evidence.entry, summary));

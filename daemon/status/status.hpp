@@ -106,6 +106,7 @@ struct TranscriptSummary {
   Prompted prompted;                  // the last prompt of a person
   std::int64_t waited_ms = 0;         // since then, as far as the records state it
   bool expects_turn = false;          // of the main stream: the next one begins by itself
+  std::string continued_in;           // the session that goes on with its last turn; empty: none
   bool is_headless = false;           // no person is at a terminal
   std::vector<OpenCall> calls;        // oldest first
   std::vector<OpenRequest> requests;  // not answered, oldest first; `agent`: the subagent that asks
@@ -153,6 +154,7 @@ struct Evidence {
   std::int64_t ended_ms = 0;                         // when its end was noticed, since 1970; 0: not noticed
   ProcessEvidence process = ProcessEvidence::unknown;
   std::int64_t process_ended_ms = 0;  // when the end of its process was noticed; 0: it was never seen
+  bool awaits_successor = false;      // the session that continues it has no process yet
   const std::set<std::string>* answered = nullptr;  // open calls that an earlier wait named; null: none
   std::int64_t compacting_ms = 0;  // when a compaction was noticed, since 1970; 0: none since the last growth
   /// When the first of the processes began that run the session, since 1970; 0: unknown, or none does.
@@ -175,7 +177,7 @@ constexpr std::chrono::milliseconds start_slack{200};
 /// Work and requests that are older than every process of the session are those of an earlier process: they
 /// do not count. Then the first rule that applies:
 ///   1. The entry was removed or its process is dead: `ended`, unless a turn began later (by a version
-///      without a registry).
+///      without a registry); `working` while the session that goes on with its turn has no process yet.
 ///   2. The process belongs to another machine or pid namespace: `unknown`.
 ///   3. The registry states a state: that one. The transcript lags, or an interruption left a turn open. Only
 ///      work that the program counted at the end of its turn makes `idle` to `working`, reason `background`,
@@ -188,6 +190,9 @@ constexpr std::chrono::milliseconds start_slack{200};
 ///      `background`, tasks alone `idle` with that reason; otherwise `idle`.
 /// A compaction turns `working`, `idle` and the clock's `unknown` into `working` with reason `compaction`.
 Status derive_status(const Evidence& evidence, const TranscriptSummary& summary);
+
+/// The process of a session that continues another one is seen within this time, or not at all.
+constexpr std::chrono::milliseconds successor_max = std::chrono::seconds(15);
 
 /// A turn that follows by itself, of a notification or a teammate's message, begins within this time.
 constexpr std::chrono::milliseconds next_turn_max{3000};

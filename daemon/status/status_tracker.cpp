@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -149,7 +150,8 @@ struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
   std::set<std::string>
       unscanned;  // roots; until it is empty nothing is published, as the registry is incomplete
   bool running = false;
-  std::set<std::string> held;  // sessions whose first status waits for an examination
+  std::map<std::string, std::string> predecessors;  // that await the process of a session, by that session
+  std::set<std::string> held;                       // sessions whose first status waits for an examination
   std::function<void()> on_examined;
   SteadyClock::time_point examined_until = SteadyClock::time_point::max();  // then it is called in any case
   bool reads_history = true;                                                // until it was called
@@ -316,6 +318,9 @@ Evidence StatusTracker::Impl::evidence_of(Session& state, const ProcessRegistry:
   evidence.ended_ms = state.ended_ms;
   evidence.process = conclusion.evidence;
   evidence.process_ended_ms = conclusion.ended_ms;
+  const std::string& successor = state.summary.continued_in;
+  evidence.awaits_successor =
+      !successor.empty() && now - state.quiet_since < successor_max && !registry.entry_of(successor).entry;
   evidence.answered = &state.answered;
   evidence.compacting_ms = state.compacting_ms;
   evidence.quiet = std::chrono::duration_cast<milliseconds>(now - state.quiet_since);
@@ -384,6 +389,11 @@ void StatusTracker::Impl::evaluate(const std::string& session) {
   status.title = named.empty() ? state.status.title : named;
   schedule(state, status, evidence, now);
   add_done(state, evidence, status);
+  if (const std::string& successor = state.summary.continued_in; evidence.awaits_successor)
+    predecessors[successor] = session;
+  else if (!successor.empty())
+    predecessors.erase(successor);
+  const auto before = process.entry ? predecessors.extract(session) : decltype(predecessors)::node_type();
   const bool is_news = !state.is_published || status != state.status;
   const bool tells_done = std::exchange(status.tells_done, false);
   state.is_published = true;
@@ -395,6 +405,7 @@ void StatusTracker::Impl::evaluate(const std::string& session) {
     observer.on_status(session, published);
   }
   report_examined();
+  if (before) evaluate(before.mapped());
 }
 
 /// Evaluates the session again when only the passing of time can change its status. `now` is the evidence's:
@@ -403,6 +414,7 @@ void StatusTracker::Impl::schedule(const Session& state, const Status& status, c
                                    SteadyClock::time_point now) {
   if (may_go_on(status, state.summary) && evidence.quiet < next_turn_max)
     set_timer(state.quiet_since + next_turn_max);
+  if (evidence.awaits_successor) set_timer(state.quiet_since + successor_max);
   if (status.state != "working") return;
   if (state.compacting_ms) return set_timer(state.compacting_since + compacting_max);
   if (status.source != "transcript") return;
@@ -455,6 +467,7 @@ void StatusTracker::Impl::remove_session(const std::string& session) {
   held.erase(session);
   const auto found = sessions.find(session);
   if (found == sessions.end()) return;
+  predecessors.erase(found->second.summary.continued_in);
   if (!registry.entry_of(session).entry) {
     sessions.erase(found);
     return;

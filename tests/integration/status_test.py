@@ -3,7 +3,7 @@ import json
 import os
 
 from support.harness import DaemonCase
-from support.transcripts import Registry, Session, SessionWithSiblingAgents, SessionWithInlineAgents
+from support.transcripts import Registry, Session, SessionWithSiblingAgents, SessionWithInlineAgents, now
 
 
 class Status(DaemonCase):
@@ -133,6 +133,26 @@ class Status(DaemonCase):
         session.reply("Hello.", stop_reason="end_turn")
         registry.set_status("idle")
         client.wait(lambda: client.all(type="status", session=session.session)[-1]["state"] == "idle", "the end of the next turn")
+
+    def test_a_session_that_goes_on_in_the_background_works_until_its_successor_runs(self):
+        daemon = self.start()
+        client = daemon.subscriber()
+        session = self.held_open(Session(self.root))
+        registry = Registry(self.root, session.session, self.process())
+        registry.set_status("busy")
+        session.prompt("go")
+        session.tool_call("Bash", {"command": "make"})
+        client.wait_frame(type="status", session=session.session, state="working")
+        successor = Session(self.root)
+        session.append({"type": "continued-in", "timestamp": now(), "sessionId": session.session, "continuedInSessionId": successor.session})
+        session.append({"type": "custom-title", "customTitle": "read", "sessionId": session.session})
+        client.wait_frame(type="session.updated", session=session.session, title="read")
+        os.unlink(registry.path)
+        client.wait_frame(type="status", session=session.session, state="working", source="transcript")
+        self.assertEqual({frame["state"] for frame in client.all(type="status", session=session.session)}, {"working"})
+        Registry(self.root, successor.session, self.process()).set_status("busy")
+        client.wait_frame(type="status", session=successor.session, state="working")
+        client.wait_frame(type="status", session=session.session, state="ended")
 
     def test_116_a_second_terminal_hides_no_wait(self):
         self.begin()

@@ -28,7 +28,7 @@ constexpr MemberTable<Fields, 256> field_table({
     FIELD(retryInMs), FIELD(retryAttempt), FIELD(maxRetries), FIELD(preventedContinuation), FIELD(hookErrors),
     FIELD(toolName), FIELD(toolArguments), FIELD(isError), FIELD(pendingBackgroundAgentCount),
     FIELD(pendingWorkflowCount), FIELD(entrypoint), FIELD(taskId),
-    FIELD(promptId),
+    FIELD(promptId), FIELD(continuedInSessionId),
 });
 // clang-format on
 #undef FIELD
@@ -62,6 +62,9 @@ void read_permission_mode(const Fields& f, Record& out) {
 }
 void read_cost(const Fields& f, Record& out) {
   if (const auto usd = f.totalCostUSD.as_double()) out.facts.push_back(fact::Cost{*usd});
+}
+void read_continued(const Fields& f, Record& out) {
+  out.facts.push_back(fact::Continued{f.continuedInSessionId.as_text()});
 }
 void read_queue(const Fields& f, Record& out) {
   const auto content = text_of_content(f.content, out);
@@ -103,6 +106,7 @@ constexpr Rule metadata_rules[] = {
     {"file-history-snapshot", read_snapshot, "2.0.5 -"},
     {"file-history-delta", read_delta, "2.1.212 -"},
     {"cost-state", read_cost, "2.1.330 -"},
+    {"continued-in", read_continued, "2.1.332 -"},
 };
 constexpr std::string_view metadata_without_facts[] = {
     "last-prompt", "pr-link",          "bridge-session",    "frame-link",     "atis-latch", "tools-used",

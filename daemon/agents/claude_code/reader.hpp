@@ -42,7 +42,7 @@ struct Fields {
       trackingPath, summary, leafUuid, aiTitle, customTitle, agentName, mode, totalCostUSD, compactMetadata,
       microcompactMetadata, error, apiErrorStatus, retryInMs, retryAttempt, maxRetries, preventedContinuation,
       hookErrors, toolName, toolArguments, isError, pendingBackgroundAgentCount, pendingWorkflowCount,
-      entrypoint, taskId, promptId;
+      entrypoint, taskId, promptId, continuedInSessionId;
 
   explicit Fields(const Value& json);
 };

@@ -101,6 +101,10 @@ struct Pending {
 };
 /// The user stopped all background agents.
 struct AgentsKilled {};
+/// Another session goes on with this one's turn.
+struct Continued {
+  std::string_view session;
+};
 struct Interrupted {};
 struct Compaction {
   bool started = false;  // else finished
@@ -144,12 +148,12 @@ using Queue = event::QueueChanged;
 
 }  // namespace fact
 
-using Fact =
-    std::variant<fact::Prompt, fact::MessageBlock, fact::Command, fact::Injected, fact::ScheduledFire,
-                 fact::Absorbed, fact::Invocation, fact::Result, fact::MessageUsage, fact::Stop,
-                 fact::TurnEnd, fact::Pending, fact::AgentsKilled, fact::Interrupted, fact::Compaction,
-                 fact::Summary, fact::Queue, fact::Notification, fact::TodoList, fact::AgentLink,
-                 fact::ApiError, fact::Files, fact::Cost, fact::Title, fact::Mode, fact::PermissionMode>;
+using Fact = std::variant<fact::Prompt, fact::MessageBlock, fact::Command, fact::Injected,
+                          fact::ScheduledFire, fact::Absorbed, fact::Invocation, fact::Result,
+                          fact::MessageUsage, fact::Stop, fact::TurnEnd, fact::Pending, fact::AgentsKilled,
+                          fact::Continued, fact::Interrupted, fact::Compaction, fact::Summary, fact::Queue,
+                          fact::Notification, fact::TodoList, fact::AgentLink, fact::ApiError, fact::Files,
+                          fact::Cost, fact::Title, fact::Mode, fact::PermissionMode>;
 
 /// Everything about a record but its facts.
 struct RecordHeader {

@@ -342,6 +342,10 @@ void Records::apply(const fact::AgentsKilled&, Assembler& to) {
   for (const std::string& call : calls) finish_agent(call, stopped, to);
 }
 
+void Records::apply(const fact::Continued& continued, Assembler& to) {
+  if (to.is_own_chain()) to.mutable_state().continued_in = Assembler::short_id(continued.session);
+}
+
 void Records::apply(const fact::Compaction& compaction, Assembler& to) {
   if (compaction.started) return to.emit(event::CompactionStarted{compaction.trigger});
   if (compaction.kind == "full") {

@@ -103,6 +103,7 @@ class Records final : public RecordReader {
   void apply(const fact::TurnEnd& end, Assembler& to);
   void apply(const fact::Pending& pending, Assembler& to);
   void apply(const fact::AgentsKilled&, Assembler& to);
+  void apply(const fact::Continued& continued, Assembler& to);
   void apply(const fact::Interrupted&, Assembler& to) { interrupt(to); }
   void apply(const fact::Compaction& compaction, Assembler& to);
   void apply(const fact::Summary& summary, Assembler& to);

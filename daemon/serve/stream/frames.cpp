@@ -407,6 +407,7 @@ status::TranscriptSummary transcript_summary(const Session& session) {
     summary.turn = main->turn;
     summary.prompted = main->prompted;
     summary.expects_turn = main->expects_turn;
+    summary.continued_in = main->continued_in;
     summary.waited_ms = std::max<std::int64_t>(0, main->times.until(0).waited - main->prompted.waited_ms);
     summary.is_headless = main->is_headless;
     summary.answered = format_time_if_valid(main->times.answered());
