@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""Plays recorded sessions into a monitor, and compares the statuses that it shows with the recorded truth (STATES.md).
+
+    tests/conformance/states.py                           # every recording of the corpus that has a truth, at its own speed
+    tests/conformance/states.py RECORDING…                # these directories
+    tests/conformance/states.py --only agents --verbose   # those whose path contains it; each interval
+    tests/conformance/states.py --restart                 # the monitor is restarted in the middle of each interval
+    tests/conformance/states.py --json | jq .rows
+
+Recordings are looked for below EARSHOT_CORPUS, or shared/corpus next to the project. EARSHOT_BUILD names the build (default build/release).
+Eight recordings are played at once; the slowest decides how long it takes.
+
+Columns: `right` of `states` intervals; `missing`: the state was never shown in its interval; `wrong`: seconds with a state that is not the
+truth, beyond the tolerance; `late p99`: from the newest change of a file or a process to the status, in ms.
+
+Exit codes: 0 every interval is right; 1 one is not; 2 usage, or there is nothing to play.
+"""
+import argparse
+import asyncio
+import concurrent.futures
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parents[1]
+
+URGENCY = ("unknown", "ended", "idle", "working", "waiting")  # of several sessions the last of these is shown
+tolerance_ms = 1500  # what a person sees on a screen is written down later, or earlier, than the evidence reaches the disk
+same_moment_ms = 100  # a key, and what it did at once, as they were written down
+played_at_once = 8
+settle_s = 4  # after the last change
+
+STAMP = re.compile(rb'"timestamp":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})Z"')
+REGISTRY = re.compile(r"sessions/\d+\.json")
+PROGRAMS = {"claude": "claude-code", "codex": "codex", "copilot": "copilot", "pi": "pi"}  # by the beginning of the corpus directory
+
+
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
+
+
+class Recording:
+    def __init__(self, directory):
+        self.directory = directory
+        self.timeline = read_lines(directory / "timeline.jsonl")
+        truth = sorted((row for row in read_lines(directory / "truth.jsonl") if row.get("state") in URGENCY), key=lambda row: row["ms"])
+        notes = directory / "notes.jsonl"
+        self.truth = list(intervals(truth, read_lines(notes) if notes.exists() else []))
+        first = next((part for part in directory.parts[::-1] for name in PROGRAMS if part.startswith(name)), "claude")
+        self.program = next(program for name, program in PROGRAMS.items() if first.startswith(name))
+        self.version = re.sub(r"^[a-z-]*", "", first) or directory.parent.name
+
+
+def intervals(rows, notes):
+    """(from, to or None, accepted states, reason, row): the windows' most urgent state, until somebody does or sees something else."""
+    times = sorted({row["ms"] for row in rows} | {note["ms"] for note in notes})
+    windows = {}  # {window: (row, until)}
+    for row in rows:
+        until = next((ms for ms in times if ms > row["ms"] + same_moment_ms), None)
+        windows[row.get("win", "")] = row, until
+        is_known = all(state["state"] == "ended" or end is None or end >= row["ms"] for state, end in windows.values())
+        if not is_known:  # what another window shows by now was not written down
+            continue
+        top = max((each for each, _ in windows.values()), key=lambda each: URGENCY.index(each["state"]))
+        accepted = {top["state"], top.get("also", top["state"])}
+        yield row["ms"], until, accepted, top.get("reason") if top["state"] == "waiting" else None, top
+
+
+class Player:
+    """Does to a directory what the recorded program did, at the recorded times; each recorded pid is a process."""
+
+    def __init__(self, recording, root):
+        self.tree, self.root, self.timeline = recording.directory / "tree", root, recording.timeline
+        self.size, self.content, self.shift, self.processes = {}, {}, None, {}
+        self.changes = []  # when each change was made, by the monotonic clock
+        named = {change["path"] for change in self.timeline}
+        self.untimed = [path.relative_to(self.tree) for path in self.tree.rglob("*") if path.is_file() and str(path.relative_to(self.tree)) not in named]
+
+    def final(self, path):
+        """The bytes of a transcript, its timestamps moved so that the recording begins now; their number stays."""
+        if path not in self.content:
+            data = (self.tree / path).read_bytes()
+            times = [datetime.datetime.fromisoformat(found.decode()) for found in STAMP.findall(data)]
+            if times and self.shift is None:
+                self.shift = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None) - min(times)
+            moved = lambda found: (datetime.datetime.fromisoformat(found[1].decode()) + self.shift).isoformat(timespec="milliseconds")
+            self.content[path] = STAMP.sub(lambda found: b'"timestamp":"%sZ"' % moved(found).encode(), data)
+        return self.content[path]
+
+    def target(self, path):
+        whole = self.root / path
+        whole.parent.mkdir(parents=True, exist_ok=True)
+        return whole
+
+    def append(self, path, to, text=None):
+        at = self.size.get(path, 0)
+        data = self.final(path)[at:to] if text is None else text.encode("utf-8", "surrogatepass")
+        with open(self.target(path), "ab", buffering=0) as file:
+            file.write(data)
+        self.size[path] = max(at, to)
+
+    def write(self, path, text):
+        registry = REGISTRY.fullmatch(path) and text.strip()
+        if registry:
+            path, text = self.registry(path, text)
+        with open(self.target(path), "wb", buffering=0) as file:  # truncated first: as the programs do
+            file.write(text.encode("utf-8", "surrogatepass"))
+        if path.endswith(".jsonl"):
+            self.size[path] = len(text.encode("utf-8", "surrogatepass"))
+
+    def registry(self, path, text):
+        """The entry of a process that lives here and now."""
+        old = pathlib.PurePath(path).stem
+        if old not in self.processes:
+            self.processes[old] = subprocess.Popen(["sleep", "infinity"])
+        pid = self.processes[old].pid
+        born = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+        machine = pathlib.Path("/etc/machine-id")
+        domain = f"linux:{machine.read_text().strip() if machine.exists() else ''}:{os.readlink('/proc/self/ns/pid')}"
+        text = re.sub(r'"pid":( ?)\d+', rf'"pid":\g<1>{pid}', text)
+        text = re.sub(r'"procStart":"?\d+"?', f'"procStart":"{born}"', text)
+        text = re.sub(r'"pidDomain":"[^"]*"', f'"pidDomain":"{domain}"', text)
+        now = int(time.time() * 1000)
+        return f"sessions/{pid}.json", re.sub(r'"(startedAt|updatedAt|statusUpdatedAt|nameSince)":\d+', rf'"\g<1>":{now}', text)
+
+    def remove(self, path):
+        process = self.processes.pop(pathlib.PurePath(path).stem, None) if REGISTRY.fullmatch(path) else None
+        if process:
+            path = f"sessions/{process.pid}.json"
+            process.kill(), process.wait()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.root / path)
+
+    def play(self, start):
+        directories = {os.path.dirname(change["path"]) for change in self.timeline}
+        for change in self.timeline:
+            time.sleep(max(0.0, start + change["ms"] / 1000 - time.monotonic()))
+            operation, path = change["op"], change["path"]
+            if operation == "append":
+                self.append(path, change["to"], change.get("text"))
+            elif operation == "write":
+                self.write(path, change["text"])
+            else:
+                self.remove(path)
+            self.changes.append(time.monotonic())
+            here = os.path.dirname(path)
+            for other in [each for each in self.untimed if nearest(each, directories) == here]:
+                self.untimed.remove(other)
+                self.target(other).write_bytes(self.final(str(other)) if other.suffix == ".jsonl" else (self.tree / other).read_bytes())
+
+    def close(self):
+        for process in self.processes.values():
+            process.kill(), process.wait()
+
+
+def nearest(path, directories):
+    """The directory with a timed change that a file without one belongs to: its own, or the nearest above."""
+    above = path.parent
+    while str(above) not in directories and above != above.parent:
+        above = above.parent
+    return "" if str(above) == "." else str(above)
+
+
+class Earshot:
+    """The monitor: `statuses` are (monotonic time, session, state, reason). Another monitor needs start(), stop() and these."""
+
+    def __init__(self, program, directory):
+        self.build = pathlib.Path(os.environ.get("EARSHOT_BUILD", TOP / "build/release"))
+        self.root, self.state, self.program = directory / "root", directory / "state", program
+        self.statuses, self.process = [], None
+        (self.root).mkdir(), (directory / "run").mkdir(mode=0o700)
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(directory), "XDG_RUNTIME_DIR": str(directory / "run"), "LC_ALL": "C.UTF-8"}
+
+    def start(self):
+        self.process = subprocess.Popen([self.build / "earshotd", "--listen", "127.0.0.1:0", "--state", self.state, "--root", f"{self.program}:r={self.root}"],
+                                        env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        address = self.state / "address"
+        end = time.monotonic() + 60
+        while not address.exists():
+            if time.monotonic() > end or self.process.poll() is not None:
+                raise RuntimeError("earshotd did not start")
+            time.sleep(0.01)
+        ready = threading.Event()
+        threading.Thread(target=lambda: asyncio.run(self.read(address.read_text().strip(), ready)), daemon=True).start()
+        ready.wait(60)
+
+    async def read(self, url, ready):
+        import websockets  # Debian: python3-websockets
+
+        headers = {"Authorization": f"Bearer {(self.state / 'token').read_text().strip()}"}
+        with contextlib.suppress(OSError, websockets.WebSocketException):
+            async with websockets.connect(url, extra_headers=headers, subprotocols=["earshot.v1"], max_size=None) as socket:
+                await socket.send(json.dumps({"type": "subscribe", "id": "a", "all": True}))
+                async for text in socket:
+                    frame, now = json.loads(text), time.monotonic()
+                    status = frame if frame["type"] == "status" else frame.get("status") if frame["type"] == "session" else None
+                    if status:
+                        self.statuses.append((now, frame["session"], status["state"], status.get("reason"), frame["type"]))
+                    if frame["type"] == "ready":
+                        ready.set()
+
+    def stop(self):
+        if self.process:
+            self.process.terminate()
+            self.process.wait()
+
+
+def shown_at(statuses, at):
+    """(state, reason) at this time: the most urgent of all sessions."""
+    last = {}
+    for moment, session, state, reason, _ in statuses:
+        if moment <= at:
+            last[session] = (state, reason)
+    return max(last.values(), key=lambda each: URGENCY.index(each[0]), default=("unknown", None))
+
+
+def score(recording, statuses, changes, start):
+    """A row for each interval, and how late each status was, in ms."""
+    at_ms = lambda ms: start + ms / 1000
+    rows = []
+    end = max(changes) + settle_s
+    for begin_ms, until_ms, accepted, reason, truth in recording.truth:
+        begin, until = at_ms(begin_ms), at_ms(until_ms) if until_ms is not None else end
+        fits = lambda shown: shown[0] in accepted and (not reason or shown[1] == reason)
+        points = sorted({begin, until, *(moment for moment, *_ in statuses if begin < moment < until)})
+        spans = [(a, b, fits(shown_at(statuses, a))) for a, b in zip(points, points[1:])]
+        lead = begin + tolerance_ms / 1000
+        tail = until - tolerance_ms / 1000
+        wrong = sum(max(0.0, min(b, tail) - max(a, lead)) for a, b, is_right in spans if not is_right)
+        is_shown = any(is_right for *_, is_right in spans) or fits(shown_at(statuses, until))
+        last = shown_at(statuses, max(begin, until - 0.001))
+        right = (is_shown if truth.get("coarse") or until - begin < 2 * tolerance_ms / 1000 else is_shown and wrong < 0.2 * (until - begin))
+        rows.append({"from": begin_ms, "to": until_ms, "state": "/".join(filter(None, (truth["state"], truth.get("reason")))), "right": right,
+                     "missing": not is_shown, "wrong_s": 0.0 if truth.get("coarse") else round(wrong, 2), "shown": "/".join(filter(None, last))})
+    late = [1000 * (moment - max(evidence)) for moment, *_, kind in statuses
+            if kind == "status" and (evidence := [change for change in changes if change <= moment])]
+    return rows, late
+
+
+def play(directory, is_restarted):
+    recording = Recording(directory)
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="states-"))
+    monitor = Earshot(recording.program, scratch)
+    player = Player(recording, monitor.root)
+    stopped = threading.Event()
+    try:
+        monitor.start()
+        start = time.monotonic() + max(0.0, -min(recording.truth[0][0], recording.timeline[0]["ms"])) / 1000
+
+        def restart():
+            for begin_ms, until_ms, *_ in recording.truth:
+                if until_ms is None or stopped.wait(max(0.0, start + (begin_ms + until_ms) / 2000 - time.monotonic())):
+                    return
+                monitor.stop()
+                (monitor.state / "address").unlink(missing_ok=True)
+                monitor.start()
+
+        restarts = threading.Thread(target=restart)
+        if is_restarted:
+            restarts.start()
+        player.play(start)
+        time.sleep(settle_s)
+        stopped.set()
+        if is_restarted:
+            restarts.join()
+        return recording, *score(recording, monitor.statuses, player.changes, start)
+    finally:
+        stopped.set()
+        monitor.stop()
+        player.close()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def recordings(arguments):
+    corpus = pathlib.Path(os.environ.get("EARSHOT_CORPUS", TOP.parent / "shared/corpus"))
+    found = [pathlib.Path(each) for each in arguments.recordings] or sorted(path.parent for path in corpus.rglob("truth.jsonl"))
+    return [each for each in found if (each / "timeline.jsonl").exists() and (each / "truth.jsonl").exists() and arguments.only in str(each)]
+
+
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("recordings", nargs="*", metavar="RECORDING")
+    parser.add_argument("--only", default="", metavar="TEXT")
+    parser.add_argument("--restart", action="store_true")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    chosen = recordings(arguments)
+    if not chosen:
+        print("there is no recording with timeline.jsonl and truth.jsonl", file=sys.stderr)
+        return 2
+    table, details, late = {}, [], {}
+    with concurrent.futures.ThreadPoolExecutor(played_at_once) as pool:
+        for recording, rows, delays in pool.map(lambda each: play(each, arguments.restart), chosen):
+            key = (recording.program, recording.version)
+            table.setdefault(key, []).extend(rows)
+            late.setdefault(key, []).extend(delays)
+            details += [{"recording": recording.directory.name, **row} for row in rows]
+            if sys.stderr.isatty():
+                print(f"\r{recording.directory.name:40}", end="\r", file=sys.stderr)
+    summary = [{"program": program, "version": version, "states": len(rows), "right": sum(row["right"] for row in rows),
+                "missing": sum(row["missing"] for row in rows), "wrong_s": round(sum(row["wrong_s"] for row in rows), 1),
+                "late_p99_ms": round(percentile(late[program, version], 0.99), 1)} for (program, version), rows in sorted(table.items())]
+    if arguments.json:
+        print(json.dumps({"rows": summary, "intervals": details}, indent=1))
+    else:
+        print(f"{'program':12} {'version':10} {'right':>9} {'missing':>8} {'wrong':>8} {'late p99':>9}")
+        for row in summary:
+            print(f"{row['program']:12} {row['version']:10} {row['right']:>4}/{row['states']:<4} {row['missing']:>8} {row['wrong_s']:>6} s {row['late_p99_ms']:>6} ms")
+        for row in details:
+            if arguments.verbose or not row["right"]:
+                print(f"  {'right' if row['right'] else 'WRONG'}  {row['recording']} {row['from']:.0f}–{row['to'] or 0:.0f} ms: {row['state']}; shown: {row['shown']}, "
+                      f"wrong for {row['wrong_s']} s")
+    return 0 if all(row["right"] for row in details) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
