@@ -96,6 +96,11 @@ void Server::touch(Session& session, bool transcript_changed) {
   pending_.push_back(session.id);
 }
 
+/// True once when a session that clients did not see is shown.
+bool Server::appears(Session& session) {
+  return std::exchange(session.was_hidden, !session.is_shown()) && session.is_shown();
+}
+
 /// Appends its `session` frame to the log.
 void Server::append_session(Session& session) {
   if (!session.is_shown()) return;
@@ -247,7 +252,8 @@ void Server::status_changed(const std::string& name, const status::Status& statu
   touch(session, false);
   const bool is_new_place = session.members.empty() && session.generation != generation;
   const bool exists = !session.members.empty() || session.process_lives();
-  if (is_new_place || (exists && session.is_unseen() != session.was_unseen)) append_session(session);
+  if (is_new_place || (exists && (appears(session) || session.is_unseen() != session.was_unseen)))
+    append_session(session);
   const tail::Stream* const main = session.main();
   const bool is_titled = main && main->transcript() && !main->transcript()->state().title.empty();
   context_.logs.append({session.id, type_always}, [&](Audience audience, std::string& out) {
@@ -317,9 +323,8 @@ void Server::settle() {
         on_transcript_summary(session->name, transcript_summary(*session));
       }
       const bool exists = !session->members.empty() || session->process_lives();
-      const bool was_hidden = std::exchange(session->was_hidden, exists && !session->is_shown());
-      const bool appears = was_hidden && session->is_shown();
-      if (exists && (appears || session->is_unseen() != session->was_unseen)) append_session(*session);
+      if (exists && (appears(*session) || session->is_unseen() != session->was_unseen))
+        append_session(*session);
     }
     session->pending = false;
     send_states(*session);

@@ -154,6 +154,7 @@ class Server final : public tail::StreamObserver {
   void release_soon();
   void release();
   void touch(Session& session, bool transcript_changed);
+  static bool appears(Session& session);
   void append_session(Session& session);
   void append_stream_frame(const Session& session, const Tags& tags, const tail::Stream& stream,
                            std::string_view reason);

@@ -15,7 +15,7 @@ namespace {
 #define FIELD(name) \
   { #name, &Fields::name }
 // clang-format off
-constexpr MemberTable<Fields, 256> field_table({
+constexpr MemberTable<Fields, 512> field_table({
     FIELD(type), FIELD(subtype), FIELD(uuid), FIELD(parentUuid), FIELD(timestamp), FIELD(sessionId),
     FIELD(version), FIELD(cwd), FIELD(gitBranch), FIELD(message), FIELD(isSidechain), FIELD(isMeta),
     FIELD(isDeleted), FIELD(isAborted), FIELD(isCompactSummary), FIELD(isApiErrorMessage),

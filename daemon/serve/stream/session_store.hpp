@@ -96,7 +96,7 @@ struct Session {
 
   Position changed = 0;      // head of the log at the last change
   std::uint64_t change = 0;  // number of the last change, see SessionStore::changes()
-  bool was_hidden = false;   // at the end of the last pump
+  bool was_hidden = false;   // clients did not see it at its last change
   /// It was live when it was read, or since; else a client asked for it, and the metrics do not count it.
   bool was_live = false;
   bool pending = false;                             // reported at the end of the pump

@@ -9,9 +9,7 @@
 #include "status/status.hpp"
 #include "unit/status/tracker_fixture.hpp"
 
-using namespace earshot;
-using namespace earshot::status;
-
+namespace earshot::status::property_test {
 namespace {
 
 /// What a session really does, and what each source shows of that.
@@ -158,3 +156,5 @@ TEST_CASE("the order in which facts arrive never changes the status") {
     } while (std::next_permutation(order.begin(), order.end()));
   }
 }
+
+}  // namespace earshot::status::property_test
