@@ -146,13 +146,13 @@ class Player:
         for change in self.timeline:
             time.sleep(max(0.0, start + change["ms"] / 1000 - time.monotonic()))
             operation, path = change["op"], change["path"]
+            self.changes.append(time.monotonic())
             if operation == "append":
                 self.append(path, change["to"], change.get("text"))
             elif operation == "write":
                 self.write(path, change["text"])
             else:
                 self.remove(path)
-            self.changes.append(time.monotonic())
             here = os.path.dirname(path)
             for other in [each for each in self.untimed if nearest(each, directories) == here]:
                 self.untimed.remove(other)
@@ -233,17 +233,25 @@ def score(recording, statuses, changes, start):
         begin, until = at_ms(begin_ms), at_ms(until_ms) if until_ms is not None else end
         fits = lambda shown: shown[0] in accepted and (not reason or shown[1] == reason)
         points = sorted({begin, until, *(moment for moment, *_ in statuses if begin < moment < until)})
-        spans = [(a, b, fits(shown_at(statuses, a))) for a, b in zip(points, points[1:])]
-        lead = begin + tolerance_ms / 1000
+        spans = [(a, b, fits(shown_at(statuses, a))) for a, b in zip(points, points[1:], strict=False)]
+        evidence = next((change for change in changes if begin <= change < until), begin)
+        is_played = any(begin - tolerance_ms / 1000 <= change < until for change in changes)
+        if not is_played and not truth.get("coarse"):
+            continue  # nothing that is played shows it: a killed process, a terminal's menu
+        lead = max(begin, evidence) + tolerance_ms / 1000
         tail = until - tolerance_ms / 1000
-        wrong = sum(max(0.0, min(b, tail) - max(a, lead)) for a, b, is_right in spans if not is_right)
-        is_shown = any(is_right for *_, is_right in spans) or fits(shown_at(statuses, until))
+        wrong = sum(max(0.0, min(b, tail) - max(a, lead)) for a, b, is_fit in spans if not is_fit)
+        is_shown = any(is_fit for *_, is_fit in spans) or fits(shown_at(statuses, until))
         last = shown_at(statuses, max(begin, until - 0.001))
-        right = (is_shown if truth.get("coarse") or until - begin < 2 * tolerance_ms / 1000 else is_shown and wrong < 0.2 * (until - begin))
-        rows.append({"from": begin_ms, "to": until_ms, "state": "/".join(filter(None, (truth["state"], truth.get("reason")))), "right": right,
+        is_right = (is_shown if truth.get("coarse") or until - lead < 2 * tolerance_ms / 1000 else is_shown and wrong < 0.2 * (until - begin))
+        rows.append({"from": begin_ms, "to": until_ms, "state": "/".join(filter(None, (truth["state"], truth.get("reason")))), "right": is_right,
                      "missing": not is_shown, "wrong_s": 0.0 if truth.get("coarse") else round(wrong, 2), "shown": "/".join(filter(None, last))})
-    late = [1000 * (moment - max(evidence)) for moment, *_, kind in statuses
-            if kind == "status" and (evidence := [change for change in changes if change <= moment])]
+    late, last = [], {}
+    for moment, session, state, reason, kind in statuses:
+        is_other = last.get(session) != (state, reason)  # else it tells what a prompt led to
+        last[session] = state, reason
+        if kind == "status" and is_other and (evidence := [change for change in changes if change <= moment]):
+            late.append(1000 * (moment - max(evidence)))
     return rows, late
 
 

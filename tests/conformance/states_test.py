@@ -16,11 +16,12 @@ LAMP = HERE / "fixtures/states/lamp"
 class Score(unittest.TestCase):
     def setUp(self):
         self.recording = states.Recording(LAMP)
+        self.changes = [change["ms"] / 1000 for change in self.recording.timeline]
 
     def rows(self, *statuses):
         """Of statuses as (seconds, state, reason), for a recording that began at 0."""
         shown = [(moment, "s", state, reason, "status") for moment, state, reason in statuses]
-        return states.score(self.recording, shown, [10.0], 0.0)[0]
+        return states.score(self.recording, shown, self.changes, 0.0)[0]
 
     truth = ((1.1, "working", None), (3.1, "waiting", "permission"), (8.1, "working", None), (8.4, "idle", None), (10.1, "ended", None))
 
@@ -39,7 +40,7 @@ class Score(unittest.TestCase):
 
     def test_of_several_sessions_the_most_urgent_is_shown(self):
         statuses = [(1.0, "other", "idle", None, "status"), *((moment, "s", state, reason, "status") for moment, state, reason in self.truth)]
-        rows, _ = states.score(self.recording, statuses, [10.0], 0.0)
+        rows, _ = states.score(self.recording, statuses, self.changes, 0.0)
         self.assertEqual([row["right"] for row in rows], [True] * 4 + [False])
 
     def test_what_another_window_shows_must_be_known(self):
