@@ -72,7 +72,7 @@ export type LimitWindow = {
 export type SessionStatus = {
   state: "working" | "waiting" | "idle" | "ended" | "unknown";
   /** of `waiting`: what the session waits for; of `working`: `compaction`, or `background` if the turn is over and only subagents or workflows work; of `idle`: `background` while only background tasks run, `scheduled` if a schedule will begin a turn; of `unknown`: `host_offline`, at a hub */
-  reason?: "permission" | "question" | "plan" | "dialog" | "background" | "scheduled" | "compaction" | "host_offline" | (string & {});
+  reason?: "permission" | "question" | "plan" | "auth" | "dialog" | "background" | "scheduled" | "compaction" | "host_offline" | (string & {});
   /** the pending request in words: the tool and the beginning of its input; of `working`: a call that may wait for the user, which the program does not record, or `2 agents`; of `idle`: the command that runs in the background, or when the scheduled turn is due, RFC 3339 */
   detail?: string;
   source: "registry" | "transcript" | "process" | "clock" | (string & {});
