@@ -68,7 +68,7 @@ Commands add_commands(CLI::App& app, Options& options) {
   commands.test
       ->add_option(
           "EVENT", options.event,
-          "an event type, a reason (permission, question, plan), a file with a frame, or - for stdin")
+          "an event type, a reason (permission, question, plan, auth), a file with a frame, or - for stdin")
       ->type_name("EVENT")
       ->required();
   commands.test->add_flag("--send", options.send, "also send it");

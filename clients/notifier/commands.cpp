@@ -274,6 +274,7 @@ constexpr Sample samples[] = {
      R"("state":"waiting","reason":"question","detail":"Which database?","source":"registry","since":"NOW")"},
     {"plan", "status",
      R"("state":"waiting","reason":"plan","detail":"1. add an index","source":"registry","since":"NOW")"},
+    {"auth", "status", R"("state":"waiting","reason":"auth","source":"transcript","since":"NOW")"},
     {"status", "status",
      R"("state":"waiting","reason":"permission","detail":"approve Bash: make soak","source":"registry","since":"NOW")"},
     {"done", "status",
