@@ -19,11 +19,10 @@ import argparse
 import asyncio
 import concurrent.futures
 import contextlib
-import datetime
+import functools
 import json
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -31,144 +30,17 @@ import tempfile
 import threading
 import time
 
+import websockets  # Debian: python3-websockets
+
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
+sys.path.insert(0, str(HERE))
 
-URGENCY = ("unknown", "ended", "idle", "working", "waiting")  # of several sessions the last of these is shown
+from recordings import STATES, Player, Recording, added_truth  # noqa: E402
+
 tolerance_ms = 1500  # what a person sees on a screen is written down later, or earlier, than the evidence reaches the disk
-same_moment_ms = 100  # a key, and what it did at once, as they were written down
 played_at_once = 8
 settle_s = 4  # after the last change
-
-STAMP = re.compile(rb'"timestamp":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})Z"')
-REGISTRY = re.compile(r"sessions/\d+\.json")
-PROGRAMS = {"claude": "claude-code", "codex": "codex", "copilot": "copilot", "pi": "pi"}  # by the beginning of the corpus directory
-
-
-def read_lines(path):
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
-
-
-class Recording:
-    def __init__(self, directory):
-        self.directory = directory
-        self.timeline = read_lines(directory / "timeline.jsonl")
-        truth = sorted((row for row in read_lines(directory / "truth.jsonl") if row.get("state") in URGENCY), key=lambda row: row["ms"])
-        notes = directory / "notes.jsonl"
-        self.truth = list(intervals(truth, read_lines(notes) if notes.exists() else []))
-        first = next((part for part in directory.parts[::-1] for name in PROGRAMS if part.startswith(name)), "claude")
-        self.program = next(program for name, program in PROGRAMS.items() if first.startswith(name))
-        self.version = re.sub(r"^[a-z-]*", "", first) or directory.parent.name
-
-
-def intervals(rows, notes):
-    """(from, to or None, accepted states, reason, row): the windows' most urgent state, until somebody does or sees something else."""
-    times = sorted({row["ms"] for row in rows} | {note["ms"] for note in notes})
-    windows = {}  # {window: (row, until)}
-    for row in rows:
-        until = next((ms for ms in times if ms > row["ms"] + same_moment_ms), None)
-        windows[row.get("win", "")] = row, until
-        is_known = all(state["state"] == "ended" or end is None or end >= row["ms"] for state, end in windows.values())
-        if not is_known:  # what another window shows by now was not written down
-            continue
-        top = max((each for each, _ in windows.values()), key=lambda each: URGENCY.index(each["state"]))
-        accepted = {top["state"], top.get("also", top["state"])}
-        yield row["ms"], until, accepted, top.get("reason") if top["state"] == "waiting" else None, top
-
-
-class Player:
-    """Does to a directory what the recorded program did, at the recorded times; each recorded pid is a process."""
-
-    def __init__(self, recording, root):
-        self.tree, self.root, self.timeline = recording.directory / "tree", root, recording.timeline
-        self.size, self.content, self.shift, self.processes = {}, {}, None, {}
-        self.changes = []  # when each change was made, by the monotonic clock
-        named = {change["path"] for change in self.timeline}
-        self.untimed = [path.relative_to(self.tree) for path in self.tree.rglob("*") if path.is_file() and str(path.relative_to(self.tree)) not in named]
-
-    def final(self, path):
-        """The bytes of a transcript, its timestamps moved so that the recording begins now; their number stays."""
-        if path not in self.content:
-            data = (self.tree / path).read_bytes()
-            times = [datetime.datetime.fromisoformat(found.decode()) for found in STAMP.findall(data)]
-            if times and self.shift is None:
-                self.shift = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None) - min(times)
-            moved = lambda found: (datetime.datetime.fromisoformat(found[1].decode()) + self.shift).isoformat(timespec="milliseconds")
-            self.content[path] = STAMP.sub(lambda found: b'"timestamp":"%sZ"' % moved(found).encode(), data)
-        return self.content[path]
-
-    def target(self, path):
-        whole = self.root / path
-        whole.parent.mkdir(parents=True, exist_ok=True)
-        return whole
-
-    def append(self, path, to, text=None):
-        at = self.size.get(path, 0)
-        data = self.final(path)[at:to] if text is None else text.encode("utf-8", "surrogatepass")
-        with open(self.target(path), "ab", buffering=0) as file:
-            file.write(data)
-        self.size[path] = max(at, to)
-
-    def write(self, path, text):
-        registry = REGISTRY.fullmatch(path) and text.strip()
-        if registry:
-            path, text = self.registry(path, text)
-        with open(self.target(path), "wb", buffering=0) as file:  # truncated first: as the programs do
-            file.write(text.encode("utf-8", "surrogatepass"))
-        if path.endswith(".jsonl"):
-            self.size[path] = len(text.encode("utf-8", "surrogatepass"))
-
-    def registry(self, path, text):
-        """The entry of a process that lives here and now."""
-        old = pathlib.PurePath(path).stem
-        if old not in self.processes:
-            self.processes[old] = subprocess.Popen(["sleep", "infinity"])
-        pid = self.processes[old].pid
-        born = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
-        machine = pathlib.Path("/etc/machine-id")
-        domain = f"linux:{machine.read_text().strip() if machine.exists() else ''}:{os.readlink('/proc/self/ns/pid')}"
-        text = re.sub(r'"pid":( ?)\d+', rf'"pid":\g<1>{pid}', text)
-        text = re.sub(r'"procStart":"?\d+"?', f'"procStart":"{born}"', text)
-        text = re.sub(r'"pidDomain":"[^"]*"', f'"pidDomain":"{domain}"', text)
-        now = int(time.time() * 1000)
-        return f"sessions/{pid}.json", re.sub(r'"(startedAt|updatedAt|statusUpdatedAt|nameSince)":\d+', rf'"\g<1>":{now}', text)
-
-    def remove(self, path):
-        process = self.processes.pop(pathlib.PurePath(path).stem, None) if REGISTRY.fullmatch(path) else None
-        if process:
-            path = f"sessions/{process.pid}.json"
-            process.kill(), process.wait()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.root / path)
-
-    def play(self, start):
-        directories = {os.path.dirname(change["path"]) for change in self.timeline}
-        for change in self.timeline:
-            time.sleep(max(0.0, start + change["ms"] / 1000 - time.monotonic()))
-            operation, path = change["op"], change["path"]
-            self.changes.append(time.monotonic())
-            if operation == "append":
-                self.append(path, change["to"], change.get("text"))
-            elif operation == "write":
-                self.write(path, change["text"])
-            else:
-                self.remove(path)
-            here = os.path.dirname(path)
-            for other in [each for each in self.untimed if nearest(each, directories) == here]:
-                self.untimed.remove(other)
-                self.target(other).write_bytes(self.final(str(other)) if other.suffix == ".jsonl" else (self.tree / other).read_bytes())
-
-    def close(self):
-        for process in self.processes.values():
-            process.kill(), process.wait()
-
-
-def nearest(path, directories):
-    """The directory with a timed change that a file without one belongs to: its own, or the nearest above."""
-    above = path.parent
-    while str(above) not in directories and above != above.parent:
-        above = above.parent
-    return "" if str(above) == "." else str(above)
 
 
 class Earshot:
@@ -182,7 +54,7 @@ class Earshot:
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(directory), "XDG_RUNTIME_DIR": str(directory / "run"), "LC_ALL": "C.UTF-8"}
 
     def start(self):
-        self.process = subprocess.Popen([self.build / "earshotd", "--listen", "127.0.0.1:0", "--state", self.state, "--root", f"{self.program}:r={self.root}"],
+        self.process = subprocess.Popen([self.build / "earshotd", "--listen", "127.0.0.1:0", "--state", self.state, "--root", f"{self.program.name}:r={self.root}"],
                                         env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         address = self.state / "address"
         end = time.monotonic() + 60
@@ -195,8 +67,6 @@ class Earshot:
         ready.wait(60)
 
     async def read(self, url, ready):
-        import websockets  # Debian: python3-websockets
-
         headers = {"Authorization": f"Bearer {(self.state / 'token').read_text().strip()}"}
         with contextlib.suppress(OSError, websockets.WebSocketException):
             async with websockets.connect(url, extra_headers=headers, subprotocols=["earshot.v1"], max_size=None) as socket:
@@ -215,13 +85,13 @@ class Earshot:
             self.process.wait()
 
 
-def shown_at(statuses, at):
-    """(state, reason) at this time: the most urgent of all sessions."""
+def shown_at(statuses, at, session=None):
+    """(state, reason) at this time: the most urgent of all sessions, or that of one."""
     last = {}
-    for moment, session, state, reason, _ in statuses:
-        if moment <= at:
-            last[session] = (state, reason)
-    return max(last.values(), key=lambda each: URGENCY.index(each[0]), default=("unknown", None))
+    for moment, each, state, reason, _ in statuses:
+        if moment <= at and (not session or session in each):
+            last[each] = (state, reason)
+    return max(last.values(), key=lambda each: STATES.index(each[0]), default=("unknown", None))
 
 
 def score(recording, statuses, changes, start):
@@ -233,7 +103,8 @@ def score(recording, statuses, changes, start):
         begin, until = at_ms(begin_ms), at_ms(until_ms) if until_ms is not None else end
         fits = lambda shown: shown[0] in accepted and (not reason or shown[1] == reason)
         points = sorted({begin, until, *(moment for moment, *_ in statuses if begin < moment < until)})
-        spans = [(a, b, fits(shown_at(statuses, a))) for a, b in zip(points, points[1:], strict=False)]
+        shown = functools.partial(shown_at, statuses, session=truth.get("session"))
+        spans = [(a, b, fits(shown(a))) for a, b in zip(points, points[1:], strict=False)]
         evidence = next((change for change in changes if begin <= change < until), begin)
         is_played = any(begin - tolerance_ms / 1000 <= change < until for change in changes)
         if not is_played and not truth.get("coarse"):
@@ -241,8 +112,8 @@ def score(recording, statuses, changes, start):
         lead = max(begin, evidence) + tolerance_ms / 1000
         tail = until - tolerance_ms / 1000
         wrong = sum(max(0.0, min(b, tail) - max(a, lead)) for a, b, is_fit in spans if not is_fit)
-        is_shown = any(is_fit for *_, is_fit in spans) or fits(shown_at(statuses, until))
-        last = shown_at(statuses, max(begin, until - 0.001))
+        is_shown = any(is_fit for *_, is_fit in spans) or fits(shown(until))
+        last = shown(max(begin, until - 0.001))
         is_right = (is_shown if truth.get("coarse") or until - lead < 2 * tolerance_ms / 1000 else is_shown and wrong < 0.2 * (until - begin))
         rows.append({"from": begin_ms, "to": until_ms, "state": "/".join(filter(None, (truth["state"], truth.get("reason")))), "right": is_right,
                      "missing": not is_shown, "wrong_s": 0.0 if truth.get("coarse") else round(wrong, 2), "shown": "/".join(filter(None, last))})
@@ -263,7 +134,7 @@ def play(directory, is_restarted):
     stopped = threading.Event()
     try:
         monitor.start()
-        start = time.monotonic() + max(0.0, -min(recording.truth[0][0], recording.timeline[0]["ms"])) / 1000
+        start = time.monotonic() + max(0.0, -min(recording.truth[0][0], recording.changes[0]["ms"])) / 1000
 
         def restart():
             for begin_ms, until_ms, *_ in recording.truth:
@@ -281,7 +152,7 @@ def play(directory, is_restarted):
         stopped.set()
         if is_restarted:
             restarts.join()
-        return recording, *score(recording, monitor.statuses, player.changes, start)
+        return recording, *score(recording, monitor.statuses, player.made, start)
     finally:
         stopped.set()
         monitor.stop()
@@ -291,8 +162,11 @@ def play(directory, is_restarted):
 
 def recordings(arguments):
     corpus = pathlib.Path(os.environ.get("EARSHOT_CORPUS", TOP.parent / "shared/corpus"))
-    found = [pathlib.Path(each) for each in arguments.recordings] or sorted(path.parent for path in corpus.rglob("truth.jsonl"))
-    return [each for each in found if (each / "timeline.jsonl").exists() and (each / "truth.jsonl").exists() and arguments.only in str(each)]
+    found = [pathlib.Path(each) for each in arguments.recordings]
+    if not found:
+        added = {row["recording"] for row in added_truth()}
+        found = sorted({path.parent for path in corpus.rglob("truth.jsonl")} | {corpus / each for each in added if (corpus / each).is_dir()})
+    return [each for each in found if arguments.only in str(each) and any((each / name).exists() for name in ("timeline.jsonl", "watch.log"))]
 
 
 def percentile(values, share):
@@ -315,7 +189,7 @@ def main():
     table, details, late = {}, [], {}
     with concurrent.futures.ThreadPoolExecutor(played_at_once) as pool:
         for recording, rows, delays in pool.map(lambda each: play(each, arguments.restart), chosen):
-            key = (recording.program, recording.version)
+            key = (recording.program.name, recording.version)
             table.setdefault(key, []).extend(rows)
             late.setdefault(key, []).extend(delays)
             details += [{"recording": recording.directory.name, **row} for row in rows]

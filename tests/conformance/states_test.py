@@ -16,7 +16,7 @@ LAMP = HERE / "fixtures/states/lamp"
 class Score(unittest.TestCase):
     def setUp(self):
         self.recording = states.Recording(LAMP)
-        self.changes = [change["ms"] / 1000 for change in self.recording.timeline]
+        self.changes = [change["ms"] / 1000 for change in self.recording.changes]
 
     def rows(self, *statuses):
         """Of statuses as (seconds, state, reason), for a recording that began at 0."""

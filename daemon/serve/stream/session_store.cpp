@@ -44,8 +44,7 @@ bool Session::process_lives() const {
 bool Session::has_conversation() const {
   return std::any_of(members.begin(), members.end(), [](const Member& member) {
     const StreamState* const state = state_of(member.stream);
-    return state &&
-           (state->turn > 0 || state->is_announced || !state->tools.empty() || !state->last_text.empty());
+    return state && (state->has_conversation || state->is_announced);
   });
 }
 

@@ -184,7 +184,7 @@ TEST_CASE("all problems are reported in the order of lines") {
 TEST_CASE("a rule is explained") {
   const Rules rules = rules_of("");
   const std::string waiting = explain(rules.rules[0], rules);
-  CHECK(has(waiting, "the status is waiting, the reason is permission, question or plan"));
+  CHECK(has(waiting, "the status is waiting, the reason is permission, question, plan or auth"));
   CHECK(has(waiting, "notify desktop immediately; close when answered"));
   CHECK(has(waiting, "without text"));
   const std::string finished = explain(rules.rules[1], rules);

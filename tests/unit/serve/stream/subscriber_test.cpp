@@ -24,7 +24,9 @@ struct Bench {
   Session& session(const std::string& name) {
     streams.push_back(std::make_unique<FakeStream>("claude/" + name + "/" + name, name));
     streams.back()->directory_ = "-p-" + name;
-    return context.sessions.session_of(*streams.back());
+    Session& made = context.sessions.session_of(*streams.back());
+    made.status = status::Status{"idle", {}, {}, "process"};  // it is shown
+    return made;
   }
   void subscribe(const std::string& id, Filter filter = {}, bool snapshot = false, bool state = false) {
     message::Subscribe asked = request(id, snapshot);
