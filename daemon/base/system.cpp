@@ -11,6 +11,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -188,6 +189,42 @@ std::string real_path(const std::string& path) {
         return resolved ? std::string(resolved.get()) : std::string();
       },
       std::string());
+}
+
+namespace {
+
+std::vector<std::string> read_links(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> links;
+  fs::path at = "/";           // without links
+  std::vector<fs::path> rest;  // the next name is the last
+  const auto add = [&](const fs::path& names) {
+    const std::vector<fs::path> parts(names.begin(), names.end());
+    rest.insert(rest.end(), parts.rbegin(), parts.rend());
+  };
+  add(fs::path(path).relative_path());
+  while (!rest.empty() && links.size() < links_max) {
+    const fs::path name = (at / rest.back()).lexically_normal();
+    rest.pop_back();
+    std::error_code error;
+    const fs::file_type type = fs::symlink_status(name, error).type();
+    if (type == fs::file_type::directory) {
+      at = name;
+      continue;
+    }
+    links.push_back(name);
+    const fs::path target = type == fs::file_type::symlink ? fs::read_symlink(name, error) : fs::path();
+    if (target.empty()) break;
+    if (target.is_absolute()) at = "/";
+    add(target.relative_path());
+  }
+  return links;
+}
+
+}  // namespace
+
+std::vector<std::string> links_of(const std::string& path) {
+  return call_for(path, read_links, std::vector<std::string>());
 }
 
 Fd open_for_reading(const std::string& path, Symlinks symlinks) {

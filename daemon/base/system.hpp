@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace earshot {
 
@@ -74,6 +75,11 @@ FileStat stat_file(int fd);
 
 /// Absolute and without symbolic links; empty on failure, and errno is set.
 std::string real_path(const std::string& path);
+
+/// The names that decide where an absolute path leads: each symbolic link on the way, and the name that is
+/// missing or cannot be read. At most links_max.
+constexpr std::size_t links_max = 16;
+std::vector<std::string> links_of(const std::string& path);
 
 /// Never blocks on a FIFO. On failure the result is empty and errno is set.
 Fd open_for_reading(const std::string& path, Symlinks symlinks = Symlinks::no_follow);

@@ -69,6 +69,7 @@ void Discovery::watch_root(const Root& root) {
   while (nearest != "/" && stat_file(nearest, Symlinks::follow).error)
     nearest = std::string(parent_of(nearest));
   watcher_->watch(nearest);
+  watcher_->watch_links(root.path);
   // The sweep starts watching on the disk thread: look again after that for what appeared meanwhile.
   disk_.run([] { return true; }, [this, &root, nearest](bool) { continue_watching_root(root, nearest); });
 
@@ -115,6 +116,7 @@ void Discovery::retry_root(const Root& root) {
 
 void Discovery::enter_transcript_directory(const Root& root, std::size_t index) {
   const std::string path = transcript_directory_path(root, index);
+  watcher_->watch_links(path);
   const FileStat stat = stat_file(path, Symlinks::follow);
   if (stat.error && !stat.is_missing()) {
     problems_.set(path, stat.error);

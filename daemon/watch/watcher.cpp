@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <filesystem>
 #include <utility>
 
 namespace earshot::watch {
@@ -20,6 +21,7 @@ class WatchMux::Client final : public Watcher {
   void watch_before_listing(const std::string& directory) override {
     mux_.watch(number_, directory, &Watcher::watch_before_listing);
   }
+  void watch_links(const std::string& path) override { mux_.watch_links(number_, path); }
   DirectoryLister lister() const override { return mux_.lister(); }
   void unwatch(const std::string& directory) override { mux_.unwatch(number_, directory); }
   std::string problem() const override { return mux_.problem(); }
@@ -51,8 +53,13 @@ Watcher& WatchMux::add_client(std::vector<std::string> prefixes, ChangeCallback 
   return *clients_.back();
 }
 
-void WatchMux::notify(const ChangeHint& hint) const {
+bool WatchMux::notify(const ChangeHint& hint) const {
   for (const auto& client : clients_) client->notify(hint);
+  const auto link = links_.find(hint.path);
+  if (link == links_.end()) return false;
+  for (const std::string& path : std::set<std::string>(link->second))  // a copy: clients watch again
+    for (const auto& client : clients_) client->notify({ChangeHint::Where::path, path});
+  return true;
 }
 
 std::string WatchMux::problem() const {
@@ -71,6 +78,15 @@ void WatchMux::watch(std::size_t client, const std::string& directory,
   watched_[directory] |= std::uint32_t{1} << client;
   // Watch again even if the path is known: it may name a different directory now.
   for (Watcher* backend : backends_) (backend->*how)(directory);
+}
+
+void WatchMux::watch_links(std::size_t client, const std::string& path) {
+  for (auto& [link, paths] : links_) paths.erase(path);
+  std::erase_if(links_, [](const auto& link) { return link.second.empty(); });
+  for (const std::string& link : links_of(path)) {
+    links_[link].insert(path);
+    watch(client, std::filesystem::path(link).parent_path(), &Watcher::watch);
+  }
 }
 
 DirectoryLister WatchMux::lister() const {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,9 @@ class Watcher {
   /// Sends hints for entries of this directory that are created, grow, move or disappear, but not for the
   /// content of its subdirectories. Idempotent.
   virtual void watch(const std::string& directory) = 0;
+  /// Of a mux's client: when another directory or none is found at this path, because a link on the way was
+  /// changed, sends a hint for it. Idempotent; to be repeated after that hint.
+  virtual void watch_links(const std::string& /*path*/) {}
   /// Stops hints for this directory and everything below it.
   virtual void unwatch(const std::string& directory) = 0;
   /// As watch(), for a caller that lists the directory with lister() afterwards, and uses that listing.
@@ -73,8 +77,9 @@ class WatchMux {
   /// it.
   Watcher& add_client(std::vector<std::string> prefixes, ChangeCallback on_change);
 
-  /// Forwards a backend's hint to the clients it concerns.
-  void notify(const ChangeHint& hint) const;
+  /// Forwards a backend's hint to the clients it concerns. True: what a watched path leads to may be another
+  /// directory now, whose files were changed without a notification.
+  bool notify(const ChangeHint& hint) const;
 
   /// The problems of all backends, separated by semicolons.
   std::string problem() const;
@@ -82,11 +87,13 @@ class WatchMux {
  private:
   class Client;
   void watch(std::size_t client, const std::string& directory, void (Watcher::*how)(const std::string&));
+  void watch_links(std::size_t client, const std::string& path);
   DirectoryLister lister() const;
   void unwatch(std::size_t client, const std::string& directory);
 
   std::vector<Watcher*> backends_;
   std::vector<std::unique_ptr<Client>> clients_;
+  std::map<std::string, std::set<std::string>> links_;  // name of a link → the watched paths that it decides
   std::map<std::string, std::uint32_t, std::less<>> watched_;  // directory → a bit per client that watches it
 };
 

@@ -88,7 +88,7 @@ Watchers::Watchers(boost::asio::io_context& io, boost::asio::any_io_executor dis
     : grace_(2 * intervals.slow) {
   if (mode != Mode::sweep) {
     inotify_ = std::make_unique<Inotify>(io, [this](const ChangeHint& hint) {
-      mux_.notify(hint);
+      if (mux_.notify(hint)) probe_.notifications_lost(grace_);
       if (hint.where == ChangeHint::Where::path) {  // after the events that the hint causes
         probe_.notified(hint.path);
         if (sweep_) sweep_->mark_hot(hint.path);

@@ -181,7 +181,7 @@ def subscribe_all(port, token, count, ready, stop, fewest, result):
             async for opcode, payload in frames(reader):
                 if opcode == 9:
                     writer.write(bytes([0x8A, 0x80]) + b"\0\0\0\0")
-                if b'"prompt":"at ' in payload:
+                if b'"type":"turn.started"' in payload:
                     seen[n] += 1
                     fewest.value = min(seen)
                     begin = payload.index(b'"prompt":"at ') + 13

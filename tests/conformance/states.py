@@ -105,7 +105,7 @@ def score(recording, statuses, changes, start):
         points = sorted({begin, until, *(moment for moment, *_ in statuses if begin < moment < until)})
         shown = functools.partial(shown_at, statuses, session=truth.get("session"))
         spans = [(a, b, fits(shown(a))) for a, b in zip(points, points[1:], strict=False)]
-        evidence = next((change for change in changes if begin <= change < until), begin)
+        evidence = begin if "to" in truth else next((change for change in changes if begin <= change < until), begin)
         is_played = any(begin - tolerance_ms / 1000 <= change < until for change in changes)
         if not is_played and not truth.get("coarse"):
             continue  # nothing that is played shows it: a killed process, a terminal's menu

@@ -8,6 +8,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import recordings  # noqa: E402
 import states  # noqa: E402
 
 LAMP = HERE / "fixtures/states/lamp"
@@ -45,7 +46,7 @@ class Score(unittest.TestCase):
 
     def test_what_another_window_shows_must_be_known(self):
         rows = [{"ms": 1000, "win": "a", "state": "working"}, {"ms": 5000, "win": "b", "state": "ended"}]
-        known = lambda notes: [begin for begin, *_ in states.intervals(rows, notes)]
+        known = lambda notes: [begin for begin, *_ in recordings.intervals(rows, notes)]
         self.assertEqual(known([]), [1000, 5000])
         self.assertEqual(known([{"ms": 3000, "note": "key a Enter"}]), [1000])
 

@@ -14,7 +14,8 @@ from fault_case import held_events
 from support.endpoints import EndpointCase, curl
 from support.harness import build, earshot, timeout_factor, sanitized, wait_for
 from system_limits import IN_Q_OVERFLOW, Notifications, descriptors, limited, preloaded
-from support.transcripts import Session, append
+from support.programs import encoded_lines
+from support.transcripts import Session, append, now
 
 by_notification = ("--watch", "inotify")  # without the sweep
 
@@ -50,6 +51,50 @@ class DiscoveryCase(fault_case.FaultCase, EndpointCase):
     def assert_no_trouble(self):
         health = self.health(self.daemon)
         self.assertEqual((health["problems"], health["watch"]["problem"]), ([], ""))
+
+
+class Links(DiscoveryCase):
+    def tree(self, name):
+        """A directory with a session, whose transcript's path is the same in each, and one of its own."""
+        for path, session in (("-same", "00000000-0000-4000-8000-000000000126"), (f"-{name}", f"{name}-session")):
+            each = Session(self.root)
+            each.session, each.folder = session, os.path.join(self.home, name, "projects", path)
+            each.path = os.path.join(each.folder, f"{session}.jsonl")
+            each.prompt(f"of the {name}")
+        return os.path.join(self.home, name)
+
+    def point(self, link, target):
+        os.symlink(target, f"{link}.new")
+        os.replace(f"{link}.new", link)
+
+    def check(self, link, *args):
+        """`link`, on the way to the root, is pointed elsewhere and back."""
+        first, second = self.tree("first"), self.tree("second")
+        self.point(link, first)
+        self.begin(*args)
+        for tree, other in ((second, first), (first, second)):
+            name, before = os.path.basename(tree), os.path.basename(other)
+            seen = len(self.client.all(type="turn.started", prompt=f"of the {name}"))
+            removed = len(self.client.all(type="stream.removed"))
+            self.point(link, tree)
+            self.client.wait(lambda: self.client.all(type="stream.removed")[removed:], f"the end of what is in the {before}")
+            self.client.wait(lambda: len(self.client.all(type="turn.started", prompt=f"of the {name}")) == seen + 2, f"the prompts of the {name}")
+            append(os.path.join(tree, "projects", f"-{name}", f"{name}-session.jsonl"), encoded_lines([
+                {"type": "user", "uuid": f"{name}-again", "sessionId": f"{name}-session", "timestamp": now(),
+                 "message": {"role": "user", "content": f"again in the {name}"}}]))
+            self.client.wait_frame(type="turn.started", prompt=f"again in the {name}")
+        self.assert_no_trouble()
+
+    def test_126_a_root_that_is_a_link_is_followed_elsewhere(self):
+        os.rmdir(self.root)
+        self.check(self.root, *by_notification)
+
+    def test_126_a_link_that_a_root_leads_to_is_followed_elsewhere(self):
+        os.rmdir(self.root)
+        os.mkdir(os.path.join(self.home, "far"))
+        link = os.path.join(self.home, "far", "link")
+        os.symlink(link, self.root)
+        self.check(link)
 
 
 class Directories(DiscoveryCase):

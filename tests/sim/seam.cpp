@@ -58,6 +58,7 @@ FileStat stat_file(const std::string& path, Symlinks) { return stat_or_fault(Mac
 FileStat stat_file(int fd) { return stat_or_fault(Machine::current().opened(fd)); }
 
 std::string real_path(const std::string& path) { return path; }
+std::vector<std::string> links_of(const std::string&) { return {}; }  // there are no symbolic links
 
 Fd open_for_reading(const std::string& path, Symlinks) {
   const int fd = Machine::current().open(path, false);

@@ -91,6 +91,26 @@ TEST_CASE("reading at an offset may be short and ends with 0") {
   CHECK((at_once == 3 || at_once == -EAGAIN || at_once == -EOPNOTSUPP));
 }
 
+TEST_CASE("the links that a path leads through, and what is missing, decide where it leads") {
+  const TemporaryDirectory home;
+  fs::create_directories(home / "real/below");
+  home.write("real/file", "x");
+  fs::create_symlink("real", home / "relative");
+  fs::create_symlink(home / "relative", home / "second");
+  fs::create_symlink("../second/below", home / "real/up");
+  fs::create_symlink("loop", home / "loop");
+  fs::create_symlink(home / "gone", home / "dangling");
+  using Links = std::vector<std::string>;
+  CHECK(links_of(home / "real/below").empty());
+  CHECK(links_of("/").empty());
+  CHECK(links_of(home / "second/below/") == Links{home / "second", home / "relative"});
+  CHECK(links_of(home / "real/up") == Links{home / "real/up", home / "second", home / "relative"});
+  CHECK(links_of(home / "relative/none/below") == Links{home / "relative", home / "real/none"});
+  CHECK(links_of(home / "dangling") == Links{home / "dangling", home / "gone"});
+  CHECK(links_of(home / "real/file/below") == Links{home / "real/file"});
+  CHECK(links_of(home / "loop").size() == links_max);
+}
+
 TEST_CASE("small files are read whole or not at all") {
   const TemporaryDirectory home;
   home.write("a", "hello");

@@ -95,6 +95,32 @@ TEST_CASE("a watcher reports what is created, grows, moves, changes and is remov
   bench.expect(dir / "below");
 }
 
+TEST_CASE("a path is reported when a link on its way is pointed elsewhere") {
+  const Mode mode = GENERATE(Mode::inotify, Mode::both);
+  TemporaryDirectory dir;
+  for (const char* each : {"first", "second", "links", "watched"}) fs::create_directories(dir / each);
+  const auto point = [&](const std::string& target) {
+    fs::create_symlink(target, dir / "links/new");
+    fs::rename(dir / "links/new", dir / "links/to");
+  };
+  point(dir / "first");
+  fs::create_symlink(dir / "links/to", dir / "watched/root");
+  Bench bench(mode);
+  Watcher& client = bench.client(dir / "watched");
+  client.watch_links(dir / "watched/root");
+  bench.settle();
+  for (const char* each : {"second", "first"}) {
+    point(dir / each);
+    bench.expect(dir / "watched/root");
+    client.watch_links(dir / "watched/root");
+  }
+  fs::remove(dir / "links/to");
+  bench.expect(dir / "watched/root");
+  client.watch_links(dir / "watched/root");
+  point(dir / "second");
+  bench.expect(dir / "watched/root");
+}
+
 TEST_CASE("an unwatched directory and everything below it is not reported") {
   const Mode mode = GENERATE(Mode::inotify, Mode::sweep, Mode::both);
   TemporaryDirectory dir;
