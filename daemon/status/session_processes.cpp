@@ -76,6 +76,7 @@ void SessionProcesses::track(const std::string& session, const SessionPlace& pla
       tracked.owner == 0 && tracked.candidates.size() == 1 && !tracked.candidates[0].has_opened;
   if ((tracked.evidence == ProcessEvidence::present && !may_own) || tracked.missing_since) return;
   tracked.due = Clock::now();
+  is_urgent_ |= is_new && !place.writer_lock.empty();  // its writer may run for a moment only
   if (tracked.examined) tracked.due = std::max(tracked.due, *tracked.examined + patience_);
   set_timer(tracked.due);
 }
@@ -109,6 +110,7 @@ void SessionProcesses::on_change(const std::string& path) {
     if (path != place.writer_lock && !(is_beside && place.program->writers().writer_of(name) > 0)) continue;
     tracked.due = tracked.requested = Clock::now();
     tracked.lock_looks = lock_looks;
+    tracked.lock_changed = path == place.writer_lock;
     is_urgent_ = true;
   }
   if (is_urgent_) schedule();
@@ -361,7 +363,7 @@ bool SessionProcesses::conclude(const std::string& session, Tracked& tracked, co
   tracked.due = never;
   if (!tracked.candidates.empty()) {
     tracked.was_seen = true;
-    tracked.contradicted = false;
+    tracked.contradicted = tracked.lock_changed = false;
     tracked.missing_since.reset();
     tracked.evidence = ProcessEvidence::present;
     if (!look.is_watched)
@@ -391,7 +393,7 @@ bool SessionProcesses::conclude(const std::string& session, Tracked& tracked, co
   }
   tracked.evidence = ProcessEvidence::unknown;
   if (look.is_hidden) tracked.due = now + hidden_interval;
-  const bool is_unseen_writer = tracked.contradicted && !tracked.was_seen;
+  const bool is_unseen_writer = tracked.contradicted && !tracked.was_seen && !tracked.lock_changed;
   if (look.is_hidden || is_unseen_writer || !can_decide(tracked, scan)) return has_changed();
   if (!tracked.missing_since) {
     tracked.missing_since = now;
@@ -400,7 +402,7 @@ bool SessionProcesses::conclude(const std::string& session, Tracked& tracked, co
   // What was written before the daemon looked for the first time waits for nobody.
   const bool needs_writer =
       tracked.place.program->writers().keeps_transcript_open() || tracked.place.keeps_registry;
-  const bool is_dead = writers.is_one_dead || writers.is_lock_left ||
+  const bool is_dead = writers.is_one_dead || writers.is_lock_left || tracked.lock_changed ||
                        (!before.is_examined && needs_writer && now - tracked.grown >= registration_max);
   const auto missing_since =
       before.is_examined ? std::max(*tracked.missing_since, tracked.grown) : tracked.grown;

@@ -93,6 +93,7 @@ class SessionProcesses {
     SessionPlace place;
     Clock::time_point requested{};  // when an examination was: a scan that began before does not answer it
     int lock_looks = 0;             // left since the last hint
+    bool lock_changed = false;      // its lock did, and no process of it was found since: it was removed
     Clock::time_point grown, due;   // due: of the next scan for it; max(): none
     std::int64_t grown_ms = 0;
     bool rests = false;  // it has no open turn: its process may have gone on to another session

@@ -189,7 +189,7 @@ class Player:
         if lines is not None:
             to = sum(map(len, self.final(path).splitlines(keepends=True)[:lines]))
         data = self.final(path)[at:to] if text is None else text.encode("utf-8", "surrogatepass")
-        if self.program.name == "codex" and self.windows and at == 0:
+        if self.program.name == "codex" and self.windows and path not in self.size:
             self.open(list(self.windows)[-1], path)
         with open(self.target(path), "ab", buffering=0) as file:
             file.write(data)

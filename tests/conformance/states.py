@@ -166,7 +166,12 @@ def recordings(arguments):
     if not found:
         added = {row["recording"] for row in added_truth()}
         found = sorted({path.parent for path in corpus.rglob("truth.jsonl")} | {corpus / each for each in added if (corpus / each).is_dir()})
-    return [each for each in found if arguments.only in str(each) and any((each / name).exists() for name in ("timeline.jsonl", "watch.log"))]
+    return [each for each in found if arguments.only in str(each) and is_playable(each)]
+
+
+def is_playable(directory):
+    """What a socket said is not played yet."""
+    return any((directory / name).exists() for name in ("timeline.jsonl", "watch.log")) and not (directory / "frames.jsonl").exists()
 
 
 def percentile(values, share):

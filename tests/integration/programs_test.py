@@ -502,24 +502,28 @@ class Status(StatusCase):
 
     def test_a_turn_that_fails_for_want_of_a_sign_in_waits_for_it_until_the_next_turn(self):
         self.begin()
-        failures = {
-            "codex": lambda s: (s.append(s.event("error", message="unexpected status 401", codex_error_info="unauthorized")), s.finish()),
-            "copilot": lambda s: s.record("session.error", errorType="authentication", message="Unauthorized", statusCode=401),
-            "pi": lambda s: s.assistant(reason="error", errorMessage='401 {"error":{"message":"invalid key"}}'),
-        }
-        details = {"codex": "sign in: unauthorized", "copilot": "sign in: Unauthorized", "pi": 'sign in: 401 {"error":{"message":"invalid key"}}'}
-        for program, kind in SESSIONS.items():
-            session = self.new(kind)
+        session = self.new(CodexSession)
+        session.prompt("go")
+        session.append(session.event("error", message="unexpected status 401", codex_error_info="unauthorized"))
+        session.finish()
+        frame = self.wait_status(session, "waiting", reason="auth")
+        self.assertEqual((frame["source"], frame["detail"]), ("transcript", "sign in: unauthorized"))
+        session.prompt("again")
+        self.wait_present(session, "the next turn", state="working")
+        session.reply()
+        self.wait_present(session, "its end", state="idle")
+
+    def test_a_request_that_a_provider_refuses_fails_the_turn(self):
+        """That the user must sign in is the program's statement, not that of any server with status 401."""
+        self.begin()
+        copilot, pi = self.new(CopilotSession), self.new(PiSession)
+        for session in (copilot, pi):
             session.prompt("go")
-            record = failures[program](session)
-            if program == "copilot":
-                session.append(record)
-            frame = self.wait_status(session, "waiting", reason="auth")
-            self.assertEqual((frame["source"], frame["detail"]), ("transcript", details[program]))
-            session.prompt("again")
-            self.wait_present(session, "the next turn", state="working")
-            session.reply()
-            self.wait_present(session, "its end", state="idle")
+        copilot.append(copilot.record("session.error", errorType="authentication", message="Unauthorized", statusCode=401))
+        pi.assistant(reason="error", errorMessage='401 {"error":{"message":"invalid key"}}')
+        for session in (copilot, pi):
+            self.wait_present(session, "the failed turn", state="idle")
+            self.assertNotIn("waiting", self.states(session))
 
     def test_111_each_request_is_a_wait_and_a_notice_of_its_own(self):
         self.begin()

@@ -330,7 +330,6 @@ class Records final : public RecordReader {
     if (!is_own() || !to.raw_state().turn_open) return;
     end_requests(true, to);
     finish_turn("failed", data.text_of("errorType"), end_ms(to), to);
-    if (failed.status == 401) to.ask_to_sign_in(failed.error);
   }
   void read_shutdown(const Value& data, Assembler& to) {
     const bool turn_open = to.raw_state().turn_open;

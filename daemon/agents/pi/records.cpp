@@ -271,7 +271,6 @@ class Records final : public RecordReader {
     failed.fatal = !error_passes_;
     to.emit(failed);
     if (!error_passes_) finish_turn("failed", "error", to);
-    if (!error_passes_ && failed.status == 401) to.ask_to_sign_in(error);
   }
 
   // Text, thinking and calls in their order. Returns the ids of the calls that are new.

@@ -458,6 +458,14 @@ TEST_CASE("fault 117: the exit of a process that held the transcript's lock ends
   CHECK(fixture.tracker->status_of(fixture.thread).state == "ended");
 }
 
+TEST_CASE("fault 117: a lock that is removed ends a session whose process was never seen") {
+  ThreadFixture fixture;
+  fixture.show(finished_turn());
+  REQUIRE(fixture.becomes("idle"));
+  fixture.tracker->on_change(fixture.lock);
+  CHECK(fixture.becomes("ended"));
+}
+
 TEST_CASE("fault 119: the exit of the only process that can run a session ends it at once") {
   PiFixture fixture;
   if (!is_root_local(fixture)) return;

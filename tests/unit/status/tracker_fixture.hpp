@@ -85,8 +85,10 @@ struct ManualFixture : Loop {
   }
   void start() {
     tracker->start();
-    tracker->when_examined([] {});
-    drain();
+    bool is_examined = false;
+    tracker->when_examined([&] { is_examined = true; });
+    REQUIRE(until([&] { return is_examined; }));
+    read();
   }
   void start_until(const std::string& session, const std::string& expected) {
     tracker->start();
