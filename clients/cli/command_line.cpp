@@ -1,5 +1,6 @@
 // The options, help and examples of each command, and the program's main function.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 #include <map>
@@ -497,6 +498,8 @@ std::string unknown_word_message(const CLI::App& app, const std::vector<std::str
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
+  if (std::find(known.begin(), known.end(), word) != known.end())  // it stands before the command
+    return "`" + word + "` follows the command: earshot " + owner.get_name() + " " + word + " …";
   const std::string_view nearest = suggest_word(word, known);
   std::string message = "unknown option `" + word + "`";
   if (!parsed.empty()) message += " of `earshot " + owner.get_name() + "`";

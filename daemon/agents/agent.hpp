@@ -257,6 +257,8 @@ class AgentProgram {
   virtual std::span<const std::string_view> resume_command() const { return {}; }
   /// True for the command line of a running instance; the first argument is the executable.
   virtual bool matches_process(std::span<const std::string>) const { return false; }
+  /// True if such a process runs one prompt without a person at a terminal, as `copilot -p`.
+  virtual bool is_headless(std::span<const std::string>) const { return false; }
 
   // status evidence; null: the program has none
   virtual const Writers& writers() const;

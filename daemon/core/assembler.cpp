@@ -104,8 +104,7 @@ void Assembler::emit_relayed(EventBody body, const RelayedEvent& relayed) {
   cursor_.index = ++index_;
   last_event_ = cursor_;
   ++counts_.events;
-  state_.has_conversation |= std::visit(
-      [](const auto& each) { return !event::is_metadata<std::remove_cvref_t<decltype(each)>>; }, body);
+  state_.has_events = true;
   Event event(cursor_, time_, time_ms_, relayed.turn, relayed.agent, std::move(body));
   event.relayed = &relayed;
   sink_->on_event(event);

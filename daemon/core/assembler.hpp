@@ -114,10 +114,10 @@ class Assembler {
     // Member by member: a copy of all members together waits for the one that was just written.
     last_event_ = {cursor_.offset, ++index_, cursor_.prefix_hash};
     ++counts_.events;
-    using Kind = std::remove_cvref_t<Body>;
-    static_assert(!std::is_same_v<Kind, EventBody>);
-    if constexpr (std::is_same_v<Kind, event::LimitsUpdated>) state_.set_limits(body, time_);
-    if constexpr (!event::is_metadata<Kind>) state_.has_conversation = true;
+    state_.has_events = true;
+    if constexpr (std::is_same_v<std::remove_cvref_t<Body>, event::LimitsUpdated>)
+      state_.set_limits(body, time_);
+    static_assert(!std::is_same_v<std::remove_cvref_t<Body>, EventBody>);
     const Event event({cursor_.offset, index_, cursor_.prefix_hash}, time_, time_ms_, state_.turn, agent_,
                       std::forward<Body>(body));
     sink_->on_event(event);

@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -169,11 +168,6 @@ struct LineSkipped {
   std::string_view reason;
   bool salvaged = false;
 };
-
-/// Events that a file may have before its first record of a conversation.
-template <class Kind>
-constexpr bool is_metadata = std::is_same_v<Kind, SessionStarted> || std::is_same_v<Kind, SessionUpdated> ||
-                             std::is_same_v<Kind, LimitsUpdated> || std::is_same_v<Kind, LineSkipped>;
 
 }  // namespace event
 

@@ -94,7 +94,7 @@ struct StreamState {
   bool started = false;  // session.started was emitted
   bool warmup = false;   // an internal warm-up agent: no events
 
-  bool has_conversation = false;  // an event that is not of metadata was emitted
+  bool has_events = false;  // one was emitted: metadata alone causes none
   std::uint32_t turn = 0;
   bool turn_open = false;
   std::string turn_started;  // RFC 3339

@@ -103,7 +103,8 @@ bool Server::appears(Session& session) {
 
 /// Appends its `session` frame to the log.
 void Server::append_session(Session& session) {
-  if (!session.is_shown()) return;
+  session.was_hidden = !session.is_shown();
+  if (session.was_hidden) return;
   session.was_unseen = session.is_unseen();
   context_.logs.append({session.id, type_always}, [&](Audience audience, std::string& out) {
     out = context_.sessions.payload(session, context_.session_encoding(audience));
@@ -284,7 +285,7 @@ void Server::hosts_changed(const status::HostStatuses& hosts) {
   std::vector<std::pair<std::string, const status::Status*>> due;  // status_changed() may retire a session
   context_.sessions.for_each([&](Session& session) {
     const auto host = hosts.find(context_.host_of(session.name));
-    if (host == hosts.end()) return;
+    if (host == hosts.end() || !session.is_shown()) return;
     const status::Status& status = host->second;
     const bool shown_away = session.status && session.status->reason == status::host_offline_reason;
     const bool ended = session.status && session.status->state == "ended";
@@ -632,7 +633,7 @@ void Server::fill(Health& health) {
   health.address = url();
   health.socket = socket_path();
   health.connections = connections_.size();
-  health.sessions = context_.sessions.size();
+  context_.sessions.for_each([&](const Session& session) { health.sessions += session.is_shown(); });
   health.limits = limits();
   if (context_.callbacks.fill_health) context_.callbacks.fill_health(health);
 }

@@ -237,6 +237,7 @@ ProcessScan ProcessTable::scan() const {
     for (const AgentProgram* program : agent_programs())
       if (program->matches_process(arguments)) process.program = program;
     if (!process.program) return;
+    process.is_headless = process.program->is_headless(arguments);
     process.cwd = without_deleted(link_target(path + "/cwd"));
     process.open_files = open_transcripts(path + "/fd");
     process.start = start_of(process.pid);

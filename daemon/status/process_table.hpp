@@ -26,6 +26,7 @@ struct AgentProcess {
   const AgentProgram* program = nullptr;
   std::string cwd;                      // empty: this user may not read it
   std::vector<std::string> open_files;  // transcripts
+  bool is_headless = false;             // by its command line
 };
 
 struct ProcessScan {

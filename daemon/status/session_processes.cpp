@@ -76,7 +76,9 @@ void SessionProcesses::track(const std::string& session, const SessionPlace& pla
       tracked.owner == 0 && tracked.candidates.size() == 1 && !tracked.candidates[0].has_opened;
   if ((tracked.evidence == ProcessEvidence::present && !may_own) || tracked.missing_since) return;
   tracked.due = Clock::now();
-  is_urgent_ |= is_new && !place.writer_lock.empty();  // its writer may run for a moment only
+  const bool names_its_process = !place.writer_lock.empty() || place.program->writers().names_writers();
+  const bool has_just_grown = Clock::now() - grown < registration_max;
+  is_urgent_ |= is_new && names_its_process && has_just_grown;  // by a process that may run for a moment only
   if (tracked.examined) tracked.due = std::max(tracked.due, *tracked.examined + patience_);
   set_timer(tracked.due);
 }
@@ -89,6 +91,7 @@ SessionProcesses::Conclusion SessionProcesses::conclusion(const std::string& ses
   const Tracked& tracked = found->second;
   Conclusion conclusion{tracked.evidence, tracked.was_seen ? tracked.missing_since_ms : 0};
   conclusion.is_examined = tracked.was_examined;
+  conclusion.is_headless = tracked.is_headless;
   const bool is_start_known = std::all_of(tracked.candidates.begin(), tracked.candidates.end(),
                                           [](const Candidate& each) { return each.started_ms != 0; });
   if (is_start_known && !tracked.candidates.empty())
@@ -208,7 +211,7 @@ void SessionProcesses::add_candidate(Tracked& tracked, const AgentProcess& proce
   });
   tracked.candidates.push_back(
       {process.pid, process.start, has_opened, is_proven,
-       known == before.end() ? processes_->time_of(process.start) : known->started_ms});
+       known == before.end() ? processes_->time_of(process.start) : known->started_ms, process.is_headless});
   tracked.was_proven |= is_proven;
 }
 
@@ -246,9 +249,12 @@ SessionProcesses::Look SessionProcesses::look(const std::string& session, Tracke
         found->has_opened = found->is_proven = tracked.was_proven = true;
         continue;
       }
+      const auto scanned = std::find_if(scan.processes.processes.begin(), scan.processes.processes.end(),
+                                        [pid](const AgentProcess& each) { return each.pid == pid; });
       AgentProcess process;
       process.pid = pid;
       process.start = processes_->start_of(pid);
+      process.is_headless = scanned != scan.processes.processes.end() && scanned->is_headless;
       if (!process.start.empty()) add_candidate(tracked, process, true, true, known);
     }
   }
@@ -363,6 +369,8 @@ bool SessionProcesses::conclude(const std::string& session, Tracked& tracked, co
   tracked.due = never;
   if (!tracked.candidates.empty()) {
     tracked.was_seen = true;
+    tracked.is_headless = std::all_of(tracked.candidates.begin(), tracked.candidates.end(),
+                                      [](const Candidate& each) { return each.is_headless; });
     tracked.contradicted = tracked.lock_changed = false;
     tracked.missing_since.reset();
     tracked.evidence = ProcessEvidence::present;

@@ -69,6 +69,7 @@ class SessionProcesses {
     std::int64_t ended_ms = 0;      // if a process of it was seen: when its end was noticed, since 1970
     std::int64_t run_since_ms = 0;  // when the first of its processes began, since 1970; 0: unknown
     bool is_examined = false;
+    bool is_headless = false;  // its processes run without a person at a terminal, or the last ones did
   };
   Conclusion conclusion(const std::string& session) const;
 
@@ -88,6 +89,7 @@ class SessionProcesses {
     bool has_opened = false;
     bool is_proven = false;  // a program that opens a transcript only for a moment proves nothing by that
     std::int64_t started_ms = 0;  // by the clock when it was seen first; 0: unknown
+    bool is_headless = false;     // as AgentProcess::is_headless
   };
   struct Tracked {
     SessionPlace place;
@@ -102,6 +104,7 @@ class SessionProcesses {
     ProcessEvidence evidence = ProcessEvidence::unknown;
     bool was_examined = false, was_seen = false;
     bool was_proven = false;    // by what a process of it had opened: a directory proves nothing any more
+    bool is_headless = false;   // as in Conclusion
     bool contradicted = false;  // it grew after its end: the next scan finds the process, or proves nothing
     std::vector<Candidate> candidates;
     /// The only process that can run it: no other one in its directory is without a session. 0: undecided.

@@ -358,7 +358,7 @@ std::optional<Done> done_of(const Status& status, const Evidence& evidence, cons
     done.duration_ms = std::max<std::int64_t>(0, finished_ms - summary.prompted.time_ms);
   done.waited_ms = std::max(summary.waited_ms, observed_waited_ms);
   if (done.duration_ms) done.waited_ms = std::min(done.waited_ms, *done.duration_ms);
-  done.is_headless = summary.is_headless;
+  done.is_headless = summary.is_headless || evidence.is_headless;
   return done;
 }
 

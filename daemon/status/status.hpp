@@ -154,6 +154,7 @@ struct Evidence {
   std::int64_t ended_ms = 0;                         // when its end was noticed, since 1970; 0: not noticed
   ProcessEvidence process = ProcessEvidence::unknown;
   std::int64_t process_ended_ms = 0;  // when the end of its process was noticed; 0: it was never seen
+  bool is_headless = false;           // by its process: no person is at a terminal
   bool awaits_successor = false;      // the session that continues it has no process yet
   const std::set<std::string>* answered = nullptr;  // open calls that an earlier wait named; null: none
   std::int64_t compacting_ms = 0;  // when a compaction was noticed, since 1970; 0: none since the last growth

@@ -318,9 +318,10 @@ Evidence StatusTracker::Impl::evidence_of(Session& state, const ProcessRegistry:
   evidence.ended_ms = state.ended_ms;
   evidence.process = conclusion.evidence;
   evidence.process_ended_ms = conclusion.ended_ms;
+  evidence.is_headless = conclusion.is_headless;
   const std::string& successor = state.summary.continued_in;
-  evidence.awaits_successor =
-      !successor.empty() && now - state.quiet_since < successor_max && !registry.entry_of(successor).entry;
+  evidence.awaits_successor = !successor.empty() && state.status.state != "ended" &&
+                              now - state.quiet_since < successor_max && !registry.entry_of(successor).entry;
   evidence.answered = &state.answered;
   evidence.compacting_ms = state.compacting_ms;
   evidence.quiet = std::chrono::duration_cast<milliseconds>(now - state.quiet_since);
@@ -405,7 +406,7 @@ void StatusTracker::Impl::evaluate(const std::string& session) {
     observer.on_status(session, published);
   }
   report_examined();
-  if (before) evaluate(before.mapped());
+  if (before && sessions.contains(before.mapped())) evaluate(before.mapped());
 }
 
 /// Evaluates the session again when only the passing of time can change its status. `now` is the evidence's:

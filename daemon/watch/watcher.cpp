@@ -84,8 +84,9 @@ void WatchMux::watch_links(std::size_t client, const std::string& path) {
   for (auto& [link, paths] : links_) paths.erase(path);
   std::erase_if(links_, [](const auto& link) { return link.second.empty(); });
   for (const std::string& link : links_of(path)) {
-    links_[link].insert(path);
-    watch(client, std::filesystem::path(link).parent_path(), &Watcher::watch);
+    const std::filesystem::path name = link, parent = name.parent_path();
+    links_[parent.string() + '/' + name.filename().string()].insert(path);  // as a backend reports it
+    watch(client, parent, &Watcher::watch);
   }
 }
 

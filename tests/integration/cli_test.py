@@ -106,6 +106,9 @@ class Tail(DaemonCase):
 
     def test_a_usage_error_exits_2(self):
         self.assertEqual(earshot("dance", home=self.home).returncode, 2)
+        early = earshot("--json", "ls", home=self.home)
+        self.assertEqual(early.returncode, 2)
+        self.assertIn("`--json` follows the command: earshot ls --json", early.stderr)
 
 
 class Ls(DaemonCase):

@@ -844,6 +844,24 @@ class Status(StatusCase):
         session.prompt("resumed")
         self.wait_present(session, "the resumed session", state="working")
 
+    def test_copilot_what_a_run_without_a_terminal_did_is_marked(self):
+        self.require_processes()
+        self.begin()
+        for arguments, is_headless in ((("-p", "go"), True), ((), False)):
+            session = self.session(CopilotSession)
+            session.lock(start_process(self, "copilot", *arguments))
+            session.prompt("go")
+            self.wait_status(session, "working")
+            killed, other = start_process(self, "copilot"), self.session(CopilotSession)
+            other.lock(killed)
+            kill(killed)
+            other.prompt("go")
+            self.wait_ended(other)  # the processes were examined
+            session.reply()
+            self.wait_present(session, "the finished turn", state="idle")
+            done = next(frame["done"] for frame in self.client.all(type="status", session=session.session) if "done" in frame)
+            self.assertEqual(done.get("headless", False), is_headless)
+
     def test_copilot_a_killed_process_ends_the_session_that_its_lock_file_names(self):
         self.require_processes()
         self.begin()

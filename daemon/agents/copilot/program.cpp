@@ -144,6 +144,11 @@ class Copilot final : public AgentProgram, public TitleFiles, public Writers, pu
     return std::any_of(arguments.begin(),
                        arguments.begin() + std::min<std::ptrdiff_t>(2, std::ssize(arguments)), is_copilot);
   }
+  bool is_headless(std::span<const std::string> arguments) const override {
+    return std::any_of(arguments.begin(), arguments.end(), [](std::string_view each) {
+      return each == "-p" || each == "--prompt" || each.starts_with("--prompt=");
+    });
+  }
 };
 
 }  // namespace

@@ -207,7 +207,7 @@ struct Wanted {
 Names warm(const Wanted& wanted, ServerContext& context) {
   Names names;
   context.sessions.for_each([&](Session& session) {
-    if (!session.is_shown() || (session.members.empty() && !session.process_lives())) return;
+    if (session.members.empty() && !session.process_lives()) return;
     if (!wanted.by_name(context, session.name)) return;
     if (!wanted.filter.matches_session(context.sessions.keys_of(session))) return;
     if (!may_see(wanted.allowed, context.sessions, session)) return;
@@ -269,20 +269,26 @@ HttpResponse sessions(const Request& request, const RequestContext& request_cont
   // Unreadable transcripts have an unknown project: a restricted user must not learn that they exist.
   if (!wanted.allowed.project.empty()) unread.clear();
   std::string body = R"({"sessions":[)", last;
-  std::size_t count = 0;
+  std::size_t count = 0, visited = 0;  // what is no session yet counts as read
   for (const std::string& name : names) {
-    if (count == wanted.limit) break;
+    if (visited == wanted.limit) break;
     Session* session = context.sessions.find(name);
     if (!session) continue;
+    if (!session->is_shown()) {
+      ++visited;
+      last = name;
+      continue;
+    }
     const std::string payload = context.sessions.payload(*session, {.view = view, .filter = context.filter});
     if (count > 0 && body.size() + payload.size() > page_bytes_max) break;
     if (count++ > 0) body += ',';
     body += payload;
+    ++visited;
     last = name;
   }
   body += ']';
   const bool more = names.upper_bound(last) != names.end() || unread.upper_bound(last) != unread.end();
-  if (count > 0 && more) {
+  if (visited > 0 && more) {
     body += R"(,"next":)";
     append_json_string(body, last);
   }

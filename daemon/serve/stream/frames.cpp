@@ -385,6 +385,7 @@ status::TranscriptSummary transcript_summary(const Session& session) {
                                member.stream->modified_ms()});
     }
     for (const OpenRequest& request : state->requests) {
+      if (request.kind == "auth" && state != main) continue;  // no later turn of a subagent's would end it
       OpenRequest& asked = summary.requests.emplace_back(request);
       if (asked.agent.empty()) asked.agent = own_agent;
       // The order is that of the records that ask: it does not change when a call begins to run.
@@ -416,7 +417,7 @@ status::TranscriptSummary transcript_summary(const Session& session) {
     for (const std::string& directory : {main->project, main->cwd})
       if (!directory.empty()) summary.directories.push_back(directory);
   }
-  summary.is_blank = summary.known && !session.has_conversation();
+  summary.is_blank = summary.known && !session.has_events();
   summary.program = session.program;
   summary.last_growth_ms = session.modified_ms();
   summary.last_activity = last_activity(session);

@@ -41,10 +41,10 @@ bool Session::process_lives() const {
   return status && status->source == "registry" && status->state != "ended" && status->state != "unknown";
 }
 
-bool Session::has_conversation() const {
+bool Session::has_events() const {
   return std::any_of(members.begin(), members.end(), [](const Member& member) {
     const StreamState* const state = state_of(member.stream);
-    return state && (state->has_conversation || state->is_announced);
+    return state && (state->has_events || state->is_announced);
   });
 }
 

@@ -117,9 +117,11 @@ struct Session {
   const tail::Stream* main() const;
   std::int64_t modified_ms() const;  // of its newest file
   bool process_lives() const;        // as the registry has it
-  bool has_conversation() const;     // a record of one was read: not only metadata
-  /// Clients see it: it has a conversation, or a process of it was seen.
-  bool is_shown() const { return !name.empty() && (status || has_conversation()); }
+  bool has_events() const;           // not only metadata was read
+  /// Clients see it: it has events, or a process of it was seen.
+  bool is_shown() const {
+    return !name.empty() && (has_events() || (status && status->reason != status::host_offline_reason));
+  }
   void set_status(const status::Status& next);
   std::int64_t finished_ms() const;  // when the last turn of the main stream was finished; 0: unknown
   /// True if the last turn was completed or failed and the user has not seen the session since.

@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -23,9 +22,9 @@ def encoded_lines(records):
     return b"".join(json.dumps(r, separators=(",", ":"), ensure_ascii=False).encode() + b"\n" for r in records)
 
 
-def start_process(case, name, cwd=None):
-    """A process that does nothing and whose command line begins with this name."""
-    process = subprocess.Popen([name, "infinity"], executable=shutil.which("sleep"), cwd=cwd)
+def start_process(case, name, *arguments, cwd=None):
+    """A process that does nothing, whose command line begins with this name and ends with these arguments."""
+    process = subprocess.Popen([name, "-c", "import time; time.sleep(100_000)", *arguments], executable=sys.executable, cwd=cwd)
     case.addCleanup(process.wait)
     case.addCleanup(process.kill)
     return process
