@@ -188,6 +188,8 @@ class Requests {
   /// False for tools that never wait for the user's permission, and for those that start subagents, whose own
   /// calls are listed too.
   virtual bool may_need_permission(std::string_view) const { return true; }
+  /// True for tools that may ask the user something while they run: an MCP server's, by an elicitation.
+  virtual bool may_ask(std::string_view) const { return false; }
   /// By tool and input (JSON, possibly shortened): `approve Bash: <command>`, the question's text, `plan:
   /// <first line>`. At most about prompt_bytes_max bytes; may contain control characters.
   virtual std::string describe_prompt(std::string_view tool, std::string_view) const {

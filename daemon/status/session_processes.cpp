@@ -408,10 +408,8 @@ bool SessionProcesses::conclude(const std::string& session, Tracked& tracked, co
     tracked.missing_since_ms = wall_now_ms();
   }
   // What was written before the daemon looked for the first time waits for nobody.
-  const bool needs_writer =
-      tracked.place.program->writers().keeps_transcript_open() || tracked.place.keeps_registry;
   const bool is_dead = writers.is_one_dead || writers.is_lock_left || tracked.lock_changed ||
-                       (!before.is_examined && needs_writer && now - tracked.grown >= registration_max);
+                       (!before.is_examined && now - tracked.grown >= registration_max);
   const auto missing_since =
       before.is_examined ? std::max(*tracked.missing_since, tracked.grown) : tracked.grown;
   const auto decided = is_dead ? now : missing_since + patience_;

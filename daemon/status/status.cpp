@@ -102,6 +102,11 @@ void add_pending_call(const Evidence& evidence, const TranscriptSummary& summary
     const std::vector<const OpenCall*> calls = calls_to_approve(evidence, summary.calls);
     if (calls.size() > 1) status.detail = describe(program, calls);
     call = calls.size() == 1 ? calls.front() : nullptr;
+  } else if (status.reason == "question" && !call) {
+    const auto may_ask = [&](const OpenCall& each) { return program.requests().may_ask(each.tool); };
+    const auto asks = std::find_if(summary.calls.begin(), summary.calls.end(), may_ask);
+    if (std::count_if(summary.calls.begin(), summary.calls.end(), may_ask) == 1)
+      status.detail = replace_controls("answer " + asks->tool, detail_bytes_max);
   }
   if (!call) return;
   if (const std::string_view reason = program.requests().prompt_reason(call->tool); !reason.empty())

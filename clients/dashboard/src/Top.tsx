@@ -75,8 +75,8 @@ export function Top() {
         <a class="history-link" href={address(historyView)} aria-current={openView.value === "history" ? "page" : undefined} title="All sessions, and search in their text (h)" onClick={follow(historyView)}>History</a>
         <ConnectionStatus />
         <div class="toggles">
-          {"Notification" in window ? <Toggle on={notify} label={notificationsBlocked.value ? "Notify: blocked" : "Notify"} title={notificationsBlocked.value ? "Blocked by the browser: allow notifications for this page in its settings" : "Notify when a session needs you and this page is hidden"} toggle={() => void toggleNotifications()} /> : null}
-          <Toggle on={sound} label="Sound" title="Play a tone when a session needs you" toggle={() => setPreferences({ sound: !sound })} />
+          {"Notification" in window ? <Toggle on={notify} label={notificationsBlocked.value ? "Notify: blocked" : "Notify"} title={notificationsBlocked.value ? "Blocked by the browser: allow notifications for this page in its settings" : "Notify when a session needs you or is done, and this page is hidden"} toggle={() => void toggleNotifications()} /> : null}
+          <Toggle on={sound} label="Sound" title="Play a tone when a session needs you, and a lower one when it is done" toggle={() => setPreferences({ sound: !sound })} />
           <button type="button" class="toggle" title="Keys (?)" aria-label="Keys" onClick={showHelp}>?</button>
         </div>
         {has_sessions || (openSession.value && !isRevoked.value) ? <ConnectionHelp place="advice" /> : null}

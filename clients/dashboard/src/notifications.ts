@@ -1,9 +1,9 @@
-// Announces sessions that start to wait: in the title, for screen readers and, if enabled, by a notification and a tone. The title also counts unseen ones.
+// Announces sessions that start to wait, and those that are done: for screen readers and, if enabled, by a notification and a tone. The title counts those that wait and those that are unseen.
 import { effect, signal } from "@preact/signals";
-import { isOffline, waitOf, type SessionFrame } from "../../sdk/src/index.js";
+import { isOffline, waitOf, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
 import { ready, rest, sessions } from "./connection.js";
 import { go } from "./route.js";
-import { programMark } from "./format.js";
+import { ms, programMark } from "./format.js";
 import { isTeam, needingYou, showsPrograms, titleOf, unseenOfAll, waiting } from "./rows.js";
 
 const preferences_key = "earshot preferences"; // in localStorage, once the user has changed a setting
@@ -37,12 +37,13 @@ export async function toggleNotifications() {
   if (granted) setPreferences({ notify: true });
 }
 
+const tone_hz = { wait: 660, done: 440 };
 let audio: AudioContext | undefined;
-function playTone() {
+function playTone(hz: number) {
   audio ??= new AudioContext();
   const tone = audio.createOscillator();
   const gain = audio.createGain();
-  tone.frequency.value = 660;
+  tone.frequency.value = hz;
   gain.gain.setValueAtTime(0.08, audio.currentTime);
   gain.gain.exponentialRampToValueAtTime(0.001, audio.currentTime + 0.35);
   tone.connect(gain).connect(audio.destination);
@@ -60,7 +61,7 @@ const spoken_max = 3; // sessions named at once
 let waits_were_left = false; // sessions that wait had not arrived yet: the next page contains them
 
 const mark = ({ program }: SessionFrame) => (program && showsPrograms.peek() ? `${programMark(program)} · ` : "");
-const headline = (frame: SessionFrame) => `${mark(frame)}${titleOf(frame)}${isTeam.peek() ? ` on ${frame.host}` : ""} needs you`;
+const headline = (frame: SessionFrame, state: string) => `${mark(frame)}${titleOf(frame)}${isTeam.peek() ? ` on ${frame.host}` : ""} ${state}`;
 const request = ({ status }: SessionFrame) => status.detail ?? status.reason ?? "";
 
 const icon_count_max = 99;
@@ -86,17 +87,49 @@ effect(() => {
   const changed = !is_first && announced_count !== all.length;
   announced_count = all.length;
   if (fresh.length === 0 && !changed) return;
-  const spoken = fresh.slice(0, spoken_max).map(({ frame }) => `${headline(frame)}: ${request(frame)}`);
+  const spoken = fresh.slice(0, spoken_max).map(({ frame }) => `${headline(frame, "needs you")}: ${request(frame)}`);
   announcement.value = [...spoken, all.length === 0 ? "No session needs you" : `${all.length} ${all.length === 1 ? "session needs" : "sessions need"} you`].join(". ");
+  notify(fresh, "wait", ({ frame }) => [headline(frame, "needs you"), request(frame)]);
+});
+
+/** The last prompt of each session that was done, announced or not; empty: none. `undefined` until the first snapshot. */
+let results: Map<string, string> | undefined;
+const long_ms = 30_000; // the end of a shorter one was waited for
+const fresh_ms = 120_000; // a result that was read later is history
+
+const promptOf = ({ status: { done } }: SessionFrame) => (done ? `${done.prompted ?? ""} ${done.turn}` : "");
+
+/** As the notifier's rules: what took long, and what failed. */
+function isNews({ status: { done }, clock_offset_ms = 0 }: SessionFrame): boolean {
+  if (!done || done.headless) return false;
+  const duration_ms = done.duration_ms ?? 0;
+  if (Date.now() - (ms(done.prompted) ?? 0) - duration_ms - clock_offset_ms > fresh_ms) return false;
+  return done.outcome === "failed" || (done.outcome === "completed" && duration_ms > long_ms);
+}
+
+effect(() => {
+  const all = sessions.value;
+  if (!ready.value) return;
+  const before = results;
+  results = new Map(all.map(({ key, frame }) => [key, promptOf(frame) || (before?.get(key) ?? "")])); // a host that returns says it again
+  const fresh = all.filter(({ key, frame }) => before?.has(key) && before.get(key) !== results!.get(key) && isNews(frame));
+  if (fresh.length === 0) return;
+  const describe = ({ frame }: SessionState) => headline(frame, frame.status.done?.outcome === "failed" ? "has failed" : "is done");
+  announcement.value = fresh.slice(0, spoken_max).map(describe).join(". ");
+  notify(fresh, "done", (session) => [describe(session), session.frame.turn.prompt ?? ""]);
+});
+
+function notify(fresh: SessionState[], kind: keyof typeof tone_hz, describe: (session: SessionState) => [title: string, body: string]) {
   if (fresh.length === 0) return;
   const { notify, sound } = preferences.peek();
-  if (sound) playTone();
+  if (sound) playTone(tone_hz[kind]);
   if (!notify || document.visibilityState === "visible") return;
-  for (const { key, frame } of fresh.slice(0, notifications_max)) {
-    const notification = new Notification(headline(frame), { body: request(frame), tag: key });
+  for (const session of fresh.slice(0, notifications_max)) {
+    const [title, body] = describe(session);
+    const notification = new Notification(title, { body, tag: `${kind} ${session.key}` });
     notification.onclick = () => {
       window.focus();
-      go({ session: frame.session, host: frame.host });
+      go({ session: session.frame.session, host: session.frame.host });
     };
   }
-});
+}

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Transcript } from "../../sdk/dist/test/harness.js";
 import { click, post, signIn } from "./browser.mjs";
-import { test, waitForTitle, withBrowser } from "./harness.mjs";
+import { test, waitForCount, waitForTitle, withBrowser } from "./harness.mjs";
 import { ScriptedSession, registerProcess } from "./fixtures.mjs";
 
 /** Runs before the page's own script: records notifications and tones instead of playing them. */
@@ -199,8 +199,17 @@ withBrowser("connection and notifications", (env) => {
     await page.waitForFunction(() => globalThis.calls.length === 4);
     assert.equal((await calls())[3], "tone");
 
-    await page.reload(); // existing waits are not announced again, and the settings are kept
-    await title("(1) earshot");
+    const long = new ScriptedSession(env.daemon.root, "/home/ada/horn").at(1).addPrompt("Repair the horn");
+    const short = new ScriptedSession(env.daemon.root, "/home/ada/bell").addPrompt("Ring the bell");
+    await waitForCount(page, ".row, .card", 3);
+    await page.evaluate(() => (globalThis.page_hidden = true));
+    short.finishTurn("It rings."); // was waited for
+    long.at(0).finishTurn("It sounds.");
+    await page.waitForFunction(() => globalThis.calls.length === 6);
+    assert.deepEqual((await calls()).slice(4).sort(), ["Repair the horn is done: Repair the horn", "tone"]);
+
+    await page.reload(); // neither existing waits nor results are announced again, and the settings are kept
+    await title("(1) earshot: 2 unseen");
     await page.waitForFunction(() => [...document.querySelectorAll(".toggles [aria-pressed=true]")].length === 2);
     assert.deepEqual(await calls(), []);
     await click(sound);

@@ -84,8 +84,8 @@ withBrowser("the page", (env) => {
     assert.match(await working.locator(".tool").innerText(), /^Bash\s+npx playwright test chart.spec.ts --project=phone\s+(\d+s|\d+m\d\ds)$/);
     assert.equal((await working.locator(".todos").textContent()).trim(), "2/3");
     assert.match(await working.locator(".age").innerText(), /^\d+m$/);
-    assert.equal(await page.getByRole("link", { name: /^needs you, permission\. Good\. Now make the clock injectable.*in \/home\/ada\/lighthouse-api\. approve Bash: make soak/ }).count(), 1);
-    assert.equal(await page.getByRole("link", { name: /^working\. Make the chart zoom.*in \/home\/ada\/harbour-web\. Bash npx playwright.*2 of 3 to-do items completed.*47\.3k tokens in the context, 23 % of it/ }).count(), 1);
+    await page.getByRole("link", { name: /^needs you, permission\. Good\. Now make the clock injectable.*in \/home\/ada\/lighthouse-api\. approve Bash: make soak/ }).waitFor();
+    await page.getByRole("link", { name: /^working\. Make the chart zoom.*in \/home\/ada\/harbour-web\. Bash npx playwright.*2 of 3 to-do items completed.*47\.3k tokens in the context, 23 % of it/ }).waitFor();
     assert.equal(await page.getByRole("list", { name: "Sessions" }).count(), 1);
     assert.deepEqual(await page.locator("#rows > li").first().evaluate((li) => [li.ariaPosInSet, li.ariaSetSize]), ["1", "9"]);
     // Durations are updated.

@@ -63,6 +63,7 @@ class ClaudeCode : public AgentProgram,
   // pending_prompt.cpp
   std::string_view prompt_reason(std::string_view tool) const override;
   bool may_need_permission(std::string_view tool) const override;
+  bool may_ask(std::string_view tool) const override { return tool.starts_with("mcp__"); }
   std::string describe_prompt(std::string_view tool, std::string_view input) const override;
 };
 

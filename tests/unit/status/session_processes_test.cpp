@@ -541,6 +541,23 @@ TEST_CASE("fault 163: the first status of a session follows an examination of it
   CHECK(fixture.observer.states_of("registered") == std::vector<std::string>{"ended"});
 }
 
+TEST_CASE("fault 115: what had ended when the daemon starts is not waited for, in any program") {
+  for (const std::string_view name : {"claude-code", "codex", "copilot", "pi"}) {
+    CAPTURE(name);
+    ProcessFixture fixture;
+    if (!is_root_local(fixture)) return;
+    StatusTrackerOptions options = ProcessFixture::options(fixture);
+    options.process_patience = std::chrono::hours(1);
+    fixture.make(options);
+    fixture.start();
+    fixture.program = find_agent_program(name);
+    REQUIRE(fixture.program);
+    fixture.session("s");
+    CHECK(fixture.becomes("s", "ended"));
+    CHECK(fixture.observer.states_of("s") == std::vector<std::string>{"ended"});
+  }
+}
+
 TEST_CASE("fault 105: no timer is left once everything is decided") {
   ProcessFixture fixture;
   if (!is_root_local(fixture)) return;

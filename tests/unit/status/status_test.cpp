@@ -61,6 +61,7 @@ Status with_entry(const earshot::RegistryEntry& current, Liveness liveness,
 
 const OpenCall bash{"c1", "Bash", R"({"command":"make test","description":"Run"})"};
 const OpenCall write_file{"c2", "Write", R"({"file_path":"/src/a.cpp","content":"int"})"};
+const OpenCall asker{"c7", "mcp__lamp__asker", R"({"about":"the lamp"})"};  // it asks by an elicitation
 const OpenCall ask{"c3", "AskUserQuestion", R"({"questions":[{"question":"Tabs or spaces?","options":[]}]})",
                    "", "2023-11-14T22:11:30.000Z"};
 const OpenCall plan{"c4", "ExitPlanMode", R"({"plan":"# Tidy the attic\n\n1. boxes"})"};
@@ -94,6 +95,8 @@ TEST_CASE("the registry entry of a live process decides") {
       {"waiting", "input needed", {}, "waiting", "question", ""},
       {"waiting", "input needed", {ask, bash}, "waiting", "question", "Tabs or spaces?"},
       {"waiting", "input needed", {plan}, "waiting", "plan", "plan: Tidy the attic"},
+      {"waiting", "input needed", {asker, bash}, "waiting", "question", "answer mcp__lamp__asker"},
+      {"waiting", "input needed", {bash}, "waiting", "question", ""},
       {"waiting", "dialog open", {bash}, "waiting", "dialog", ""},
       {"waiting", "dialog open", {ask}, "waiting", "question", "Tabs or spaces?"},
   };
