@@ -244,7 +244,8 @@ class Player:
     def open(self, window, path):
         """A Codex process has its rollout open and holds the lock of its thread."""
         process, thread = self.windows[window], path.removesuffix(".jsonl")[-36:]
-        self.target(path).touch()
+        if not self.target(path).exists():
+            self.target(path).touch()
         process.stdin.write(f"{self.root / path}\t{self.top}/thread-writer-locks/{thread}.lock\n")
         process.stdin.flush()
         process.stdout.readline()
