@@ -15,6 +15,7 @@ SHOWN_BY = {
                "Resume::test_a_lagging_client_with_catch_up_loses_nothing"),
     "usage": ("CountedOnce::test_a_fork_and_a_resumed_copy_repeat_nothing", "CountedOnce::test_subagents_of_every_layout_and_internal_calls_count_for_their_session",
               "Ccusage::test_generated_sessions"),
+    "ledger": ("Ledger::test_127_what_forks_repeat_counts_once_in_every_program",),
     "secrets": ("Secrets::test_no_canary_appears_in_any_output",),
     "files": ("FilesByInotify::test_a_truncated_and_rewritten_file_is_reset_and_sent_again", "FilesByInotify::test_another_file_renamed_over_it_is_reset",
               "FilesBySweep::test_a_file_rewritten_with_its_first_line_kept_is_reset"),

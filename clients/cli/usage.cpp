@@ -80,22 +80,22 @@ int usage_command(const UsageOptions& options) {
     }
   }
   const UsageFiles files = find_usage_files(roots.roots, options.since_ms);
-  UsageLedger ledger(std::get<ModelTable>(loaded));
+  RecordedUsage usage(std::get<ModelTable>(loaded));
   UsageReading reading;
   {
     ProgressLine progress(files.bytes);
-    reading = read_usage(files, ledger, [&](std::uint64_t bytes_read, milliseconds elapsed) {
+    reading = read_usage(files, usage, [&](std::uint64_t bytes_read, milliseconds elapsed) {
       progress.update(bytes_read, elapsed);
     });
   }
   print_errors(files.errors);
   print_errors(reading.errors);
   if (!files.errors.empty() || !reading.errors.empty()) exit_code = exit_failed;
-  if (ledger.is_full())
-    print_message("there are more than " + std::to_string(UsageLedger::messages_max) +
+  if (usage.is_full())
+    print_message("there are more than " + std::to_string(RecordedUsage::requests_max) +
                   " messages: copies of some are counted again");
 
-  const UsageReport report(ledger, options.by, {files.files.size(), reading.bytes, options.since_ms});
+  const UsageReport report(usage, options.by, {files.files.size(), reading.bytes, options.since_ms});
   Output out;
   if (options.json)
     out.write(json_line(report.json(), is_terminal(STDOUT_FILENO)));

@@ -25,13 +25,15 @@ constexpr std::size_t piece_bytes = 1 << 20;  // per read
 constexpr milliseconds progress_interval{200};
 constexpr std::int64_t clock_tolerance_ms = 24LL * 3600 * 1000;  // of the file system's clock
 
+class Discarded final : public EventSink {
+ public:
+  void on_event(const Event&) override {}
+};
+
 class FileReader {
  public:
-  FileReader(UsageLedger& ledger, std::atomic<std::uint64_t>& bytes_read)
-      : ledger_(ledger),
-        bytes_read_(bytes_read),
-        sink_(ledger.models()),
-        buffer_(new char[piece_bytes + feed_padding]()) {}
+  FileReader(RecordedUsage& usage, std::atomic<std::uint64_t>& bytes_read)
+      : usage_(usage), bytes_read_(bytes_read), buffer_(new char[piece_bytes + feed_padding]()) {}
 
   /// Returns 0 or the error.
   int read(const UsageFile& file) {
@@ -41,7 +43,6 @@ class FileReader {
     // Warm-up agents are counted like others: their tokens were used, too.
     Transcript transcript(
         {.own_agent = place.agent, .format = &file.program->format(), .reads_internal = true});
-    sink_.begin(file.program->program(), file.rank);
     for (std::uint64_t offset = 0;;) {
       const long size = read_at(fd.get(), buffer_.get(), piece_bytes, offset);
       if (size < 0) return static_cast<int>(-size);
@@ -54,37 +55,38 @@ class FileReader {
       buffer_[0] = '\n';
       transcript.feed({buffer_.get(), 1}, workspace_, sink_);
     }
-    if (!sink_.entries().empty() || sink_.session_cost()) add(file, place, transcript);
+    add(file, place, transcript);
     return 0;
   }
 
  private:
-  void add(const UsageFile& file, const TranscriptPlace& place, const Transcript& transcript) {
+  void add(const UsageFile& file, const TranscriptPlace& place, Transcript& transcript) {
+    const StreamState& state = transcript.state();
+    const bool has_total = state.cost_total_ms != 0;
+    if (state.used.size() == 0 && !has_total) return;
     const std::string& recorded = transcript.recorded_session();
     const bool is_recorded = place.session.empty() || (place.is_likely && !recorded.empty());
     const std::string& session = is_recorded ? recorded : place.session;
-    ledger_.add({.rank = file.rank,
-                 .program = std::string(file.program->program()),
-                 .session = session.empty() ? place.stream : session,
-                 .project = transcript.state().project,
-                 .is_subagent = !place.agent.empty() || !transcript.recorded_agent().empty()},
-                sink_);
+    usage_.add({.rank = file.rank,
+                .program = std::string(file.program->program()),
+                .session = session.empty() ? place.stream : session,
+                .project = state.project,
+                .is_subagent = !place.agent.empty() || !transcript.recorded_agent().empty(),
+                .used = transcript.take_usage(),
+                .total_usd = has_total ? state.cost_usd : std::nullopt,
+                .total_ms = state.cost_total_ms});
   }
 
-  UsageLedger& ledger_;
+  RecordedUsage& usage_;
   std::atomic<std::uint64_t>& bytes_read_;
   Workspace workspace_;
-  UsageSink sink_;
+  Discarded sink_;
   std::unique_ptr<char[]> buffer_;
 };
 
 struct Candidate {
   UsageFile file;
   FileStat stat;
-  /// A copy is younger than its original, also where a copied directory kept only the times of writing.
-  std::int64_t origin_ns() const {
-    return stat.born_ns == 0 ? stat.modified_ns : std::min(stat.born_ns, stat.modified_ns);
-  }
 };
 
 }  // namespace
@@ -108,8 +110,8 @@ UsageFiles find_usage_files(const std::vector<Root>& roots, std::optional<std::i
                                [&](const auto& a, const auto& b) { return place_of(a) == place_of(b); }),
                    candidates.end());
   std::sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
-    return std::tuple(a.origin_ns(), std::string_view(a.file.path)) <
-           std::tuple(b.origin_ns(), std::string_view(b.file.path));
+    return std::tuple(a.stat.origin_ns(), std::string_view(a.file.path)) <
+           std::tuple(b.stat.origin_ns(), std::string_view(b.file.path));
   });
   for (Candidate& each : candidates) {
     each.file.rank = static_cast<std::uint32_t>(found.files.size());
@@ -121,7 +123,7 @@ UsageFiles find_usage_files(const std::vector<Root>& roots, std::optional<std::i
   return found;
 }
 
-UsageReading read_usage(const UsageFiles& files, UsageLedger& ledger,
+UsageReading read_usage(const UsageFiles& files, RecordedUsage& usage,
                         const std::function<void(std::uint64_t, milliseconds)>& on_progress) {
   UsageReading result;
   std::atomic<std::uint64_t> bytes_read = 0;
@@ -131,7 +133,7 @@ UsageReading read_usage(const UsageFiles& files, UsageLedger& ledger,
   std::size_t running =
       std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), files.files.size());
   const auto work = [&] {
-    FileReader reader(ledger, bytes_read);
+    FileReader reader(usage, bytes_read);
     for (std::size_t n; (n = next++) < files.files.size();) {
       const UsageFile& file = files.files[n];
       const int error = reader.read(file);

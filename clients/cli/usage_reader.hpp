@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "agents/roots.hpp"
-#include "cli/usage_ledger.hpp"
+#include "cli/recorded_usage.hpp"
 
 namespace earshot::cli {
 
@@ -34,10 +34,10 @@ struct UsageReading {
   std::vector<TranscriptSearch::Error> errors;  // by path
 };
 
-/// Each thread keeps one piece of one file and that file's messages. `on_progress` is called on this thread,
+/// Each thread keeps one piece of one file and that file's requests. `on_progress` is called on this thread,
 /// some times a second.
 UsageReading read_usage(
-    const UsageFiles& files, UsageLedger& ledger,
+    const UsageFiles& files, RecordedUsage& usage,
     const std::function<void(std::uint64_t bytes_read, std::chrono::milliseconds elapsed)>& on_progress);
 
 }  // namespace earshot::cli

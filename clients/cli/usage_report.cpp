@@ -33,14 +33,14 @@ class Rows {
  public:
   Rows(UsageBy by, std::vector<UsageRow>& rows) : by_(by), rows_(rows) {}
 
-  UsageRow& row_of(const UsageLedger::Item& item) {
+  UsageRow& row_of(const RecordedUsage::Item& item) {
     const auto [known, is_new] = known_.try_emplace(key_of(item), 0);
     if (is_new) known->second = find(item);
     return rows_[known->second];
   }
 
  private:
-  std::uintptr_t key_of(const UsageLedger::Item& item) const {
+  std::uintptr_t key_of(const RecordedUsage::Item& item) const {
     switch (by_) {
       case UsageBy::day:
         return static_cast<std::uintptr_t>(item.time_ms / quarter_hour_ms);
@@ -53,7 +53,7 @@ class Rows {
     }
     return 0;
   }
-  std::string name_of(const UsageLedger::Item& item) const {
+  std::string name_of(const RecordedUsage::Item& item) const {
     switch (by_) {
       case UsageBy::day:
         return item.time_ms == 0 ? std::string() : local_day(item.time_ms);
@@ -68,7 +68,7 @@ class Rows {
     }
     return {};
   }
-  std::size_t find(const UsageLedger::Item& item) {
+  std::size_t find(const RecordedUsage::Item& item) {
     const auto [named, is_new] = by_name_.try_emplace(name_of(item), rows_.size());
     if (!is_new) return named->second;
     UsageRow& row = rows_.emplace_back();
@@ -86,7 +86,7 @@ class Rows {
   std::map<std::string, std::size_t> by_name_;
 };
 
-void count(UsageRow& row, const UsageLedger::Item& item) {
+void count(UsageRow& row, const RecordedUsage::Item& item) {
   row.sums.add(item.sums);
   row.last_ms = std::max(row.last_ms, item.time_ms);
   auto model = row.models.find(item.model);
@@ -191,13 +191,14 @@ void add_row(JsonWriter& json, const UsageRow& row, std::optional<UsageBy> by) {
 
 }  // namespace
 
-UsageReport::UsageReport(UsageLedger& ledger, UsageBy by, const UsageSource& source)
-    : by_(by), source_(source), copies_(ledger.copies()), is_full_(ledger.is_full()) {
+UsageReport::UsageReport(RecordedUsage& usage, UsageBy by, const UsageSource& source)
+    : by_(by), source_(source), is_full_(usage.is_full()) {
   Rows rows(by, rows_);
-  ledger.for_each(source.since_ms, [&](const UsageLedger::Item& item) {
+  usage.for_each(source.since_ms, [&](const RecordedUsage::Item& item) {
     count(rows.row_of(item), item);
     count(total_, item);
   });
+  copies_ = usage.copies();
   sort_rows(rows_, by);
 }
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/recorded_usage.hpp"
 #include "cli/style.hpp"
-#include "cli/usage_ledger.hpp"
 
 namespace earshot::cli {
 
@@ -31,8 +31,8 @@ struct UsageSource {
 class UsageReport {
  public:
   /// Days are those of the local time zone, in order; sessions are in the order of their last message; other
-  /// rows by their tokens, most first. `ledger` needs no more transcripts.
-  UsageReport(UsageLedger& ledger, UsageBy by, const UsageSource& source);
+  /// rows by their tokens, most first. `usage` needs no more transcripts.
+  UsageReport(RecordedUsage& usage, UsageBy by, const UsageSource& source);
 
   /// Numbers are complete if they fit the terminal, else rounded (12.3M).
   std::string table(const DisplayOptions& display) const;

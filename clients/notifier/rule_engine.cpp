@@ -160,7 +160,7 @@ void RuleEngine::handle(const common::Fields& frame, std::string_view json, std:
 
 // Limits that a status line stated. Old ones are ignored: the next ones of the period cause the notice.
 void RuleEngine::evaluate_limits(const common::Fields& frame, std::int64_t now_ms) {
-  for (const EventContext& each : session_cache_.limit_contexts(frame))
+  for (const EventContext& each : session_cache_.limit_contexts(frame, now_ms))
     if (each.time_ms >= state_.since_ms && now_ms - each.time_ms <= rules_.max_age_ms) evaluate(each, now_ms);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 #include "base/json_writer.hpp"
 #include "base/quantities.hpp"
@@ -264,12 +265,15 @@ void SessionCache::set_variables(const Session& session, EventContext& context) 
   }
 }
 
-void SessionCache::set_limits(const Fields& limits, const Session& session, EventContext& context) {
-  constexpr std::int64_t minute_ms = 60'000;
+void SessionCache::set_limits(const Fields& limits, const Session& session, EventContext& context,
+                              std::int64_t now_ms) {
+  constexpr std::int64_t minute_ms = 60'000,
+                         jitter_ms = minute_ms;  // of a reset, which services compute anew
   Fields fullest;
   for (const Fields& window : limits.objects("windows")) {
     const auto used = number(window, "used_percent");
     if (!used || (context.used_percent && *context.used_percent >= *used)) continue;
+    if (parse_time(window.text("resets_at")).value_or(now_ms) < now_ms) continue;
     context.used_percent = used;
     fullest = window;
   }
@@ -278,13 +282,17 @@ void SessionCache::set_limits(const Fields& limits, const Session& session, Even
   const std::int64_t minutes = fullest.integer("window_minutes").value_or(0);
   context.values["window"] =
       minutes > 0 ? duration_literal(common::Ms(minutes * minute_ms)) : std::string(fullest.text("name"));
-  const std::int64_t resets = parse_time(fullest.text("resets_at")).value_or(0);
+  const std::string name = "limits\n" + context.host + '\n' + session.program + '\n' +
+                           std::string(limits.text("limit")) + '\n' + std::string(fullest.text("name"));
+  std::int64_t resets = parse_time(fullest.text("resets_at")).value_or(0);
+  std::int64_t& known = limit_resets_[name];
+  if (std::abs(resets - known) <= jitter_ms) resets = known;
+  known = resets;
   if (resets > 0) context.values["resets"] = format_local_clock(resets);
   // It is the account's: the same period of all its sessions is one event.
-  const std::int64_t period = minutes > 0 ? resets / (minutes * minute_ms) : resets;
-  context.id =
-      digest("limits\n" + context.host + '\n' + session.program + '\n' + std::string(limits.text("limit")) +
-             '\n' + std::string(fullest.text("name")) + '\n' + std::to_string(period));
+  const std::int64_t length_ms = minutes * minute_ms;
+  const std::int64_t period = length_ms > 0 ? (resets + length_ms / 2) / length_ms : resets / jitter_ms;
+  context.id = digest(name + '\n' + std::to_string(period));
 }
 
 bool SessionCache::note_limits(const Fields& limits, const Session& session, std::int64_t time_ms) {
@@ -295,7 +303,7 @@ bool SessionCache::note_limits(const Fields& limits, const Session& session, std
   return true;
 }
 
-std::vector<EventContext> SessionCache::limit_contexts(const Fields& frame) {
+std::vector<EventContext> SessionCache::limit_contexts(const Fields& frame, std::int64_t now_ms) {
   std::vector<EventContext> contexts;
   const Session& session = sessions_[frame.text("session")];
   for (const Fields& limits : frame.objects("limits")) {
@@ -308,7 +316,7 @@ std::vector<EventContext> SessionCache::limit_contexts(const Fields& frame) {
     context.time_ms = adjust_time(context.host, time);
     context.values["time"] = limits.text("time");
     set_variables(session, context);
-    set_limits(limits, session, context);
+    set_limits(limits, session, context, now_ms);
     if (context.used_percent) contexts.push_back(std::move(context));
   }
   return contexts;
@@ -359,7 +367,7 @@ EventContext SessionCache::event_context(const Fields& frame, std::string_view j
   context.id = digest(identity);
   if (context.type == "limits.updated") {
     if (time) note_limits(frame, session, *time);
-    set_limits(frame, session, context);
+    set_limits(frame, session, context, now_ms);
   }
   return context;
 }

@@ -65,7 +65,7 @@ class SessionCache {
   std::optional<EventContext> done_context(const common::Fields& frame, const EventContext& context) const;
   /// What a `session` frame states of the account's limits and no earlier frame did, as limits.updated
   /// without a frame: the status line of a program causes no events.
-  std::vector<EventContext> limit_contexts(const common::Fields& frame);
+  std::vector<EventContext> limit_contexts(const common::Fields& frame, std::int64_t now_ms);
   /// The latest status again, with what became known since, without a frame. Nothing while the host is
   /// offline.
   std::optional<EventContext> current_status(std::string_view session) const;
@@ -103,7 +103,9 @@ class SessionCache {
   void set_status(const Session& session, EventContext& context) const;
   void set_variables(const Session& session, EventContext& context) const;
   /// The variables of a limits.updated, from the window of which most is used.
-  static void set_limits(const common::Fields& limits, const Session& session, EventContext& context);
+  /// None of a period that is over.
+  void set_limits(const common::Fields& limits, const Session& session, EventContext& context,
+                  std::int64_t now_ms);
   /// Whether these limits are newer than those of earlier frames.
   bool note_limits(const common::Fields& limits, const Session& session, std::int64_t time_ms);
   static std::optional<double> percent_of(const Session& session);
@@ -115,9 +117,10 @@ class SessionCache {
   std::string daemon_host_;
   std::string page_, default_page_;
   BoundedMap<Session, sessions_max> sessions_;
-  BoundedMap<std::int64_t, hosts_max> clock_offsets_;   // host → to add to its times
-  BoundedMap<std::int64_t, sessions_max> limit_times_;  // host, program and limit → their latest time
-  BoundedMap<std::int64_t, sessions_max> times_;        // stream → time of its latest event with a time
+  BoundedMap<std::int64_t, hosts_max> clock_offsets_;    // host → to add to its times
+  BoundedMap<std::int64_t, sessions_max> limit_resets_;  // by name of the window: as first stated
+  BoundedMap<std::int64_t, sessions_max> limit_times_;   // host, program and limit → their latest time
+  BoundedMap<std::int64_t, sessions_max> times_;         // stream → time of its latest event with a time
 };
 
 }  // namespace earshot::notifier

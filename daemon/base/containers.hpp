@@ -49,6 +49,16 @@ class HashMap {
     }
     return value(at);
   }
+  /// Calls `visit(key, value)` for each entry, in no order.
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    for (std::size_t at = 0; at < slots_; ++at)
+      if (keys_[at]) visit(keys_[at], value(at));
+  }
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    const_cast<HashMap*>(this)->for_each([&](std::uint64_t key, const Value& value) { visit(key, value); });
+  }
   /// Takes no more memory than its entries and a few more need; for a map that grows rarely from now on.
   void fit() {
     const std::size_t slots = (size_ + entries_spared) * 5 / 4 + 1;

@@ -63,6 +63,8 @@ struct FileStat {
   bool is_directory() const { return type == FileType::directory; }
   bool is_missing() const { return error == ENOENT || error == ENOTDIR; }
   std::int64_t modified_ms() const { return modified_ns / 1'000'000; }
+  /// A copy is younger than its original, also where only the times of writing were copied.
+  std::int64_t origin_ns() const { return born_ns == 0 ? modified_ns : std::min(born_ns, modified_ns); }
   /// Same device, inode and, if both are known, birth time. Inodes are reused: true proves nothing.
   bool is_same_file(const FileStat& other) const {
     return device == other.device && inode == other.inode &&

@@ -28,12 +28,6 @@ std::size_t bytes_of(const std::vector<Todo>& todos) {
   return bytes;
 }
 
-void add(const Usage& part, Usage& sum) {
-  sum.input += part.input, sum.output += part.output;
-  sum.cache_read += part.cache_read, sum.cache_write += part.cache_write;
-  sum.cache_write_1h += part.cache_write_1h;
-}
-
 }  // namespace
 
 std::size_t Assembler::Call::bytes() const {
@@ -67,7 +61,7 @@ void Assembler::begin_line(std::uint64_t line_offset, const Cursor& end, EventSi
 void Assembler::begin_record(std::string_view time, std::int64_t time_ms) {
   time_ = time.size() <= time_bytes_max ? time : std::string_view{};
   time_ms_ = time_ms;
-  state_.usage_by_model.set_time(time_ms_);
+  state_.used.begin_record(time_ms_);
   agent_ = own_agent_;
   is_own_chain_ = true;
   ++records_in_line_;
@@ -514,54 +508,31 @@ void Assembler::set_todos(std::vector<Todo> todos, std::string_view source) {
 
 // ---- Usage
 
+std::uint64_t Assembler::request_id(std::string_view record) const {
+  if (record.empty()) return 0;
+  const std::uint64_t id = hash(record, IdOf::request);
+  return record.size() < short_id_bytes ? XXH3_64bits_withSeed(&time_ms_, sizeof time_ms_, id) : id;
+}
+
 void Assembler::account(const RequestUsage& request) {
-  if (request.usd) {
-    state_.cost_usd = state_.cost_usd.value_or(0) + *request.usd;
-    if (*request.usd > 0) state_.usage_by_model.add_cost(request.counted_model, *request.usd);
-  }
-  state_.usage_by_model.add(request.counted_model, request.used, request.usd.has_value());
-  add(request.used, state_.usage);
+  add_usage(request);
   emit(event::UsageUpdated{request.message, request.model, request.used, state_.usage, state_.cost_usd});
 }
 
-void Assembler::account_once(const RequestUsage& request, std::uint64_t id) {
-  bool is_new = false;
-  Tokens& small = usage_by_request_.insert(id, {}, is_new);
-  const Usage* const large = large_usage_->find(id);
-  const Usage before = large ? *large : Usage{small.input, small.output, small.cache_read, small.cache_write};
-  Usage now{std::max(before.input, request.used.input), std::max(before.output, request.used.output),
-            std::max(before.cache_read, request.used.cache_read),
-            std::max(before.cache_write, request.used.cache_write)};
-  now.cache_write_1h = std::min(request.used.cache_write_1h, now.cache_write);
-  constexpr std::uint64_t small_max = std::numeric_limits<std::uint32_t>::max();
-  if (std::max({now.input, now.output, now.cache_read, now.cache_write}) > small_max) {
-    large_usage_.change().insert(id, now, is_new) = now;
-  } else {
-    small = {static_cast<std::uint32_t>(now.input), static_cast<std::uint32_t>(now.output),
-             static_cast<std::uint32_t>(now.cache_read), static_cast<std::uint32_t>(now.cache_write)};
-  }
-  Usage more{now.input - before.input, now.output - before.output, now.cache_read - before.cache_read,
-             now.cache_write - before.cache_write};
-  // Not kept by request: its records repeat how long its cache is kept.
-  more.cache_write_1h = std::min(more.cache_write, now.cache_write_1h);
-  const bool is_higher = more != Usage{};
-  add(more, state_.usage);
+void Assembler::account_once(const RequestUsage& request) {
+  const StreamUsage::Grown grown = add_usage(request);
   if (request.is_context && is_own_chain_)
-    state_.context_tokens = now.input + now.cache_read + now.cache_write;
-  bool is_cost_higher = false;
-  if (request.usd) {
-    double& cost = cost_by_request_.change().insert(id, 0, is_new);
-    if (is_new) state_.usage_by_model.cover(request.counted_model, before);
-    is_cost_higher = *request.usd > cost;
-    if (is_cost_higher) {
-      state_.cost_usd = state_.cost_usd.value_or(0) + *request.usd - cost;
-      state_.usage_by_model.add_cost(request.counted_model, *request.usd - cost);
-    }
-    cost = std::max(cost, *request.usd);
-  }
-  if (is_higher) state_.usage_by_model.add(request.counted_model, more, cost_by_request_->contains(id));
-  if (is_higher || is_cost_higher)
-    emit(event::UsageUpdated{request.message, request.model, now, state_.usage, state_.cost_usd});
+    state_.context_tokens = grown.now.input + grown.now.cache_read + grown.now.cache_write;
+  if (grown.more != Usage{} || grown.more_usd > 0)
+    emit(event::UsageUpdated{request.message, request.model, grown.now, state_.usage, state_.cost_usd});
+}
+
+StreamUsage::Grown Assembler::add_usage(const RequestUsage& request) {
+  const StreamUsage::Grown grown =
+      state_.used.add(request.id, request.counted_model, request.used, request.usd);
+  state_.usage += grown.more;
+  if (grown.more_usd > 0) state_.cost_usd = state_.cost_usd.value_or(0) + grown.more_usd;
+  return grown;
 }
 
 // ---- State
@@ -606,9 +577,8 @@ void Assembler::prepare_state() const {
 }
 
 std::size_t Assembler::memory_bytes() const {
-  std::size_t bytes = sizeof *this + ids_.memory_bytes() + call_numbers_.memory_bytes() +
-                      usage_by_request_.memory_bytes() + large_usage_->memory_bytes() +
-                      cost_by_request_->memory_bytes();
+  std::size_t bytes =
+      sizeof *this + ids_.memory_bytes() + call_numbers_.memory_bytes() + state_.used.memory_bytes();
   bytes += todo_lists_bytes_ + open_call_bytes_;
   for (const Todo& todo : state_.todos) bytes += sizeof todo + todo.content.size() + todo.active_form.size();
   const auto bytes_of_tool = [](const OpenTool& tool) {
@@ -621,7 +591,6 @@ std::size_t Assembler::memory_bytes() const {
   for (const OpenRequest& request : state_.requests)
     bytes += sizeof request + request.id.size() + request.call.size() + request.subject.size();
   for (const BackgroundTask& task : state_.tasks) bytes += task.id.size() + bytes_of_tool(task.made_by);
-  bytes += state_.usage_by_model.memory_bytes();
   return bytes;
 }
 

@@ -117,6 +117,8 @@ class Assembler {
     state_.has_events = true;
     if constexpr (std::is_same_v<std::remove_cvref_t<Body>, event::LimitsUpdated>)
       state_.set_limits(body, time_);
+    if constexpr (std::is_same_v<std::remove_cvref_t<Body>, event::CompactionFinished>)
+      if (is_own_chain_) state_.compact(body);
     static_assert(!std::is_same_v<std::remove_cvref_t<Body>, EventBody>);
     const Event event({cursor_.offset, index_, cursor_.prefix_hash}, time_, time_ms_, state_.turn, agent_,
                       std::forward<Body>(body));
@@ -228,17 +230,21 @@ class Assembler {
   // ---- Usage
 
   struct RequestUsage {
+    std::uint64_t id = 0;             // a hash, the same in every copy of the request; 0: it has no id
     std::string_view message, model;  // as in usage.updated
     std::string_view counted_model;   // whose sums grow
     Usage used;
     std::optional<double> usd;
     bool is_context = false;  // its input is the own chain's context
   };
+  static constexpr std::size_t short_id_bytes = 16;  // shorter ids are unique in their session only
+  /// For RequestUsage::id: that of the current record, which is unique only with its time if it is short.
+  std::uint64_t request_id(std::string_view record) const;
   /// Adds what a request used to the totals, and emits usage.updated.
   void account(const RequestUsage& request);
   /// The same for a request whose records repeat its counts, and may raise them: no event for what was
-  /// counted before. `id`: the request's hash.
-  void account_once(const RequestUsage& request, std::uint64_t id);
+  /// counted before.
+  void account_once(const RequestUsage& request);
   /// Emits usage.updated with the totals in mutable_state().
   void emit_totals() { emit(event::UsageUpdated{{}, {}, std::nullopt, state_.usage, state_.cost_usd}); }
 
@@ -261,7 +267,7 @@ class Assembler {
   const std::string& own_agent() const { return own_agent_; }
   const std::string& recorded_session() const { return recorded_session_; }
   void set_recorded_session(std::string_view session) { recorded_session_ = short_id(session); }
-  void fit_memory() { ids_.fit(), call_numbers_.fit(), usage_by_request_.fit(); }
+  void fit_memory() { ids_.fit(), call_numbers_.fit(), state_.used.fit(); }
   std::size_t memory_bytes() const;
 
   static std::string_view short_id(std::string_view id) { return cut_utf8(id, id_bytes_max); }
@@ -278,14 +284,12 @@ class Assembler {
   std::uint64_t hash(std::string_view text, IdOf kind) const;
 
  private:
-  struct Tokens {  // of one request; larger counts are in large_usage_
-    std::uint32_t input = 0, output = 0, cache_read = 0, cache_write = 0;
-  };
   enum Due : unsigned { prompt_preview = 1, text_preview = 2, input_preview = 4 };
 
   std::uint64_t hash_of_call(std::string_view call) const { return hash(short_id(call), IdOf::call); }
   void emit_finished(const Call& call, event::ToolFinished finished);
   void add_request(OpenRequest request);
+  StreamUsage::Grown add_usage(const RequestUsage& request);
   std::optional<BackgroundTask> take_task(const std::function<bool(const BackgroundTask&)>& is_it);
   Call take_call(std::uint32_t& number);  // of call_numbers_
   void set_input(OpenTool& tool, const Json& input) const;
@@ -311,9 +315,6 @@ class Assembler {
 
   std::uint32_t turn_tools_ = 0;
   Usage turn_usage_;  // totals at the start of the turn
-  HashMap<Tokens> usage_by_request_;
-  Rare<HashMap<Usage>> large_usage_;
-  Rare<HashMap<double>> cost_by_request_;
 
   // The current line and record.
   EventSink* sink_ = nullptr;

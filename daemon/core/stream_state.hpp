@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/event.hpp"
-#include "core/model_usage.hpp"
+#include "core/stream_usage.hpp"
 #include "core/turn_times.hpp"
 
 namespace earshot {
@@ -123,8 +123,8 @@ struct StreamState {
   std::vector<Todo> todos;      // of the own chain
   std::string todos_time;       // RFC 3339 of the record that set them; empty: never set
   std::vector<RunningAgent> agents;
-  Usage usage;
-  UsageByModel usage_by_model;                  // sums up to `usage`, where the records name models
+  Usage usage;       // as the events state it: copies included, and what a program's own total says
+  StreamUsage used;  // by request
   std::uint64_t context_tokens = 0;             // of the own chain's last message: input and cache
   std::optional<std::uint64_t> context_window;  // tokens that fit the model's context; absent: unknown
   std::optional<double> cost_usd;               // as recorded
@@ -136,6 +136,10 @@ struct StreamState {
   std::string last_text;  // the first input_preview_bytes of the own chain's last assistant text
   std::uint64_t last_text_truncated = 0;  // bytes of the complete text if it is cut; 0: it is not
 
+  /// Of the own chain: what is left is unknown until the next answer, unless the record states it.
+  void compact(const event::CompactionFinished& compaction) {
+    if (compaction.kind == "full") context_tokens = compaction.post_tokens.value_or(0);
+  }
   /// `time`: that of the event.
   void set_limits(const event::LimitsUpdated& updated, std::string_view time) {
     auto known = std::find_if(limits.begin(), limits.end(),

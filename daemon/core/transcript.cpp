@@ -442,7 +442,9 @@ std::uint64_t Transcript::bytes_read() const { return parts_->end.offset + pendi
 const StreamState& Transcript::state() const { return parts_->assembler.state(); }
 const std::string& Transcript::project() const { return parts_->assembler.raw_state().project; }
 const std::string& Transcript::program() const { return parts_->assembler.raw_state().program; }
+const StreamUsage& Transcript::used() const { return parts_->assembler.raw_state().used; }
 std::int64_t Transcript::last_activity_ms() const { return parts_->assembler.raw_state().last_activity_ms; }
+StreamUsage Transcript::take_usage() { return std::move(parts_->assembler.mutable_state().used); }
 const RecordCounts& Transcript::counts() const { return parts_->assembler.counts(); }
 const std::string& Transcript::recorded_session() const { return parts_->assembler.recorded_session(); }
 const std::string& Transcript::recorded_agent() const { return parts_->assembler.own_agent(); }

@@ -73,7 +73,10 @@ class Transcript {
   /// These members of state(), read without the redaction of its previews.
   const std::string& project() const;
   const std::string& program() const;
+  const StreamUsage& used() const;
   std::int64_t last_activity_ms() const;
+  /// StreamState::used, which is empty afterwards; for a transcript that is not fed any more.
+  StreamUsage take_usage();
   const RecordCounts& counts() const;
   /// The session that the records name first. Empty: none yet.
   const std::string& recorded_session() const;

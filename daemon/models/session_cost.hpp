@@ -39,9 +39,12 @@ struct StreamCost {
   std::int64_t total_ms = 0;  // of the last record before a recorded total of the session; 0: none
   std::int64_t last_activity_ms = 0, turn_started_ms = 0;
   std::uint32_t turn = 0;
-  std::span<const ModelUsage> models;  // borrowed; only `model` and `without_cost` are read
+  std::span<const ModelUsage> models;    // borrowed: what counts for this stream,
+  bool is_later = false;                 // only what it used after the session's total
+  std::span<const ModelUsage> all = {};  // and all that it used; empty: the same
 };
-StreamCost stream_cost(const StreamState& state);
+/// `models` outlives the result.
+StreamCost stream_cost(const StreamState& state, std::span<const ModelUsage> models);
 
 /// Summed over the session's streams. What a recorded cost covers is not estimated.
 std::optional<Cost> session_cost(std::span<const StreamCost> streams, const ModelTable& models);

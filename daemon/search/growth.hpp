@@ -12,7 +12,7 @@
 
 #include "base/text_filter.hpp"
 #include "core/event.hpp"
-#include "core/model_usage.hpp"
+#include "core/stream_usage.hpp"
 #include "core/transcript.hpp"
 #include "tail/stream.hpp"
 

@@ -109,7 +109,7 @@ StreamRow read_stream(const Statement& row) {
 std::string encode_models(const std::vector<ModelUsage>& models) {
   std::string text;
   for (const ModelUsage& each : models) {
-    const Usage& tokens = each.without_cost;
+    const Usage& tokens = each.all.without_cost;
     if (tokens == Usage{}) continue;
     for (const std::uint64_t number :
          {tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, tokens.cache_write_1h})
@@ -126,7 +126,7 @@ std::vector<ModelUsage> decode_models(std::string_view text) {
     std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     ModelUsage& each = models.emplace_back();
-    Usage& tokens = each.without_cost;
+    Usage& tokens = each.all.without_cost;
     for (std::uint64_t* number :
          {&tokens.input, &tokens.output, &tokens.cache_read, &tokens.cache_write, &tokens.cache_write_1h}) {
       const auto blank = std::min(line.find(' '), line.size());

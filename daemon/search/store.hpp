@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/cursor.hpp"
-#include "core/model_usage.hpp"
+#include "core/stream_usage.hpp"
 #include "search/database.hpp"
 #include "search/document.hpp"
 

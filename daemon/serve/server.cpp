@@ -101,6 +101,10 @@ bool Server::appears(Session& session) {
   return std::exchange(session.was_hidden, !session.is_shown()) && session.is_shown();
 }
 
+void Server::count_cost(Session& session) {
+  metrics_.count_cost(session, context_.sessions.models(), context_.sessions.remote_host_of(session.name));
+}
+
 /// Appends its `session` frame to the log.
 void Server::append_session(Session& session) {
   session.was_hidden = !session.is_shown();
@@ -125,11 +129,14 @@ void Server::append_stream_frame(const Session& session, const Tags& tags, const
 }
 
 void Server::on_added(const tail::Stream& stream) {
+  if (Session* const known = context_.sessions.find(stream.session())) count_cost(*known);
+  const bool was_known = context_.sessions.contains(stream);
   Session& session = context_.sessions.session_of(stream);
   touch(session, true);
   session.was_live |= is_live(session, context_.recent);
   if (Member* member = member_of(session, stream)) {
     member->meta_known = meta_known(stream);
+    if (was_known) context_.sessions.account_for(*member);
     SessionMetrics::on_added(session, *member, context_.sessions.models());
   }
   const bool has_history = stream.transcript() && stream.transcript()->end().offset > 0;
@@ -149,7 +156,7 @@ void Server::on_event(const tail::Stream& stream, const Event& event) {
   if (session.project.empty() || session.program.empty()) context_.sessions.refresh(session);
   const bool has_usage = std::holds_alternative<event::UsageUpdated>(event.body);
   metrics_.on_event(session, has_usage ? member_of(session, stream) : nullptr, event.body,
-                    context_.sessions.remote_host_of(session.name));
+                    context_.sessions.models(), context_.sessions.remote_host_of(session.name));
   const Tags tags{session.id, type_of(event.body), context_.sessions.stream_id(stream), event.cursor};
   if (address_.stream != stream.name() || address_.session != stream.session())
     address_ = {stream.name(), stream.session(),
@@ -181,6 +188,7 @@ void Server::on_changed(const tail::Stream& stream) {
 
 void Server::on_reset(const tail::Stream& stream, std::string_view reason) {
   Session& session = context_.sessions.session_of(stream);
+  if (Member* const member = member_of(session, stream)) context_.sessions.account_for(*member);
   touch(session, true);
   append_stream_frame(session, {session.id, type_reset, context_.sessions.stream_id(stream)}, stream, reason);
 }
@@ -192,8 +200,10 @@ void Server::on_removed(const tail::Stream& stream) {
     context_.sessions.session_of(stream);
   }
   const std::uint32_t id = context_.sessions.stream_id(stream);
+  count_cost(context_.sessions.session_of(stream));
   Session* session = context_.sessions.remove_stream(stream, context_.logs.head());
   if (!session) return;
+  SessionMetrics::forget_earlier(*session, context_.sessions.models());
   touch(*session, true);
   append_stream_frame(*session, {session->id, type_removed, id}, stream, {});
   if (session->members.empty()) ++retired_;
@@ -218,7 +228,9 @@ void Server::on_renamed(const tail::Stream& stream, std::string_view from) {
 }
 
 void Server::on_released(const tail::Stream& stream) {
+  if (context_.sessions.contains(stream)) count_cost(context_.sessions.session_of(stream));
   Session* session = context_.sessions.remove_stream(stream, context_.logs.head());
+  if (session) SessionMetrics::forget_earlier(*session, context_.sessions.models());
   if (!session || !session->members.empty()) return;
   ++retired_;
   if (on_session_removed && !session->name.empty()) on_session_removed(session->name);

@@ -155,6 +155,7 @@ class Server final : public tail::StreamObserver {
   void release();
   void touch(Session& session, bool transcript_changed);
   static bool appears(Session& session);
+  void count_cost(Session& session);  // before its streams are removed
   void append_session(Session& session);
   void append_stream_frame(const Session& session, const Tags& tags, const tail::Stream& stream,
                            std::string_view reason);

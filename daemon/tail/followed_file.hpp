@@ -114,6 +114,7 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   const SubagentMeta& meta() const override { return meta_; }
   const Transcript* transcript() const override { return is_added ? &transcript_ : nullptr; }
   std::int64_t modified_ms() const override { return stat.modified_ms(); }
+  std::int64_t origin_ns() const override { return stat.origin_ns(); }
   std::uint64_t published_bytes() const override { return is_added ? bytes_read() : fold_bytes; }
 
   bool reads_relayed() const { return !options_.format || options_.format->program().empty(); }

@@ -32,6 +32,8 @@ class Stream {
   virtual const Transcript* transcript() const = 0;
   /// Modification time of the file, since 1970.
   virtual std::int64_t modified_ms() const = 0;
+  /// When its file was born, in ns since 1970; 0: unknown.
+  virtual std::int64_t origin_ns() const { return 0; }
   /// How many bytes were delivered or skipped: the observer receives next what a fold of the file yields
   /// after them.
   virtual std::uint64_t published_bytes() const = 0;

@@ -258,6 +258,9 @@ class StateUpdate {
     else if (e.of_message)
       state_.context_tokens = e.of_message->input + e.of_message->cache_read + e.of_message->cache_write;
   }
+  void operator()(const event::CompactionFinished& e) {
+    if (to_.is_own_chain()) state_.compact(e);
+  }
   void operator()(const event::LimitsUpdated& e) { state_.set_limits(e, to_.time()); }
   template <class Other>
   void operator()(const Other&) {}  // changes no state
@@ -293,14 +296,14 @@ class StateUpdate {
       more.*count -= earlier.*count;
     }
     if (fell && e.of_message) more = *e.of_message;  // the program's total began anew
-    UsageByModel& by_model = state_.usage_by_model;
-    if (earlier != Usage{}) by_model.add_earlier(model, earlier, has_cost);
-    if (more != Usage{} && !e.of_message) by_model.mark_sum();
-    if (more != Usage{}) by_model.add(model, more, has_cost);
-    if (!has_cost) return;
-    if (e.of_message)
-      return by_model.add_cost(model, std::max(0.0, *e.cost_usd - state_.cost_usd.value_or(0)));
-    by_model.cover_all();
+    StreamUsage& used = state_.used;
+    if (earlier != Usage{}) used.add_earlier(model, earlier, has_cost);
+    if (more != Usage{} && !e.of_message) used.mark_sum();
+    std::optional<double> usd;
+    if (has_cost) usd = e.of_message ? std::max(0.0, *e.cost_usd - state_.cost_usd.value_or(0)) : 0;
+    if (more != Usage{} || usd.value_or(0) > 0) used.add(0, model, more, usd);
+    if (!has_cost || e.of_message) return;
+    used.cover_all();
     state_.cost_total_ms = to_.time_ms() ? to_.time_ms() : state_.last_activity_ms;
   }
 

@@ -18,7 +18,7 @@ NOTHING = {
                   "undo_completed", "guardian_assessment", "context_compacted", "collab_agent_interaction_end", "collab_resume_end",
                   "dynamic_tool_call_request"},
     "response_item": {"ghost_snapshot", "additional_tools", "compaction", "context_compaction"},
-    "event_msg/item_completed": {"ContextCompaction", "HookPrompt"},
+    "event_msg/item_completed": {"ContextCompaction", "HookPrompt", "EnteredReviewMode", "ExitedReviewMode"},
 }
 # C19
 INJECTED = re.compile(r"# AGENTS\.md instructions|Warning: |<(?:external_|(?:environment_context|user_instructions|INSTRUCTIONS|turn_aborted|"

@@ -14,7 +14,8 @@ HANDLED = """abort assistant.message assistant.reasoning assistant.turn_end perm
     session.truncation session.usage_record session.warning subagent.completed subagent.failed subagent.started
     system.notification tool.execution_complete tool.execution_start tool.user_requested user.message""".split()
 WITHOUT_MEANING = """assistant.turn_start external_tool.completed external_tool.requested hook.end hook.start
-    human_response.recorded session.auto_mode_resolved session.autopilot_objective_changed session.binary_asset
+    human_response.recorded model.message model.messages_snapshot model.model_call_started model.model_call_success model.response
+    model.turn_ended model.turn_started session.mode_notice_delivered session.auto_mode_resolved session.autopilot_objective_changed session.binary_asset
     session.canvas.recorded session.canvas.removed session.context_cleared session.handoff session.plan_changed
     session.remote_steerable_changed session.schedule_cancelled session.schedule_created session.schedule_rearmed
     session.session_limits_changed session.usage_checkpoint session.workspace_file_changed skill.invoked subagent.configured

@@ -143,7 +143,7 @@ class CountedOnce(UsageCase):
         first, fork = Lines(self.root, "s1"), Lines(self.root, "s2")
         first.answer("2026-03-01 12:00:01", message_id("a"), input=3, output=5)
         fork.answer("2026-03-01 12:00:01", message_id("a"), input=3, output=50)
-        self.assertEqual(self.rows("session"), {"s1": (3, 50, 0, 0)})
+        self.assertEqual(self.rows("session"), {"s2": (3, 50, 0, 0)})
 
     def test_a_message_without_a_request_id_counts_once(self):
         lines = Lines(self.root, "s1")

@@ -108,10 +108,38 @@ constexpr Rule metadata_rules[] = {
     {"cost-state", read_cost, "2.1.330 -"},
     {"continued-in", read_continued, "2.1.332 -"},
 };
-constexpr std::string_view metadata_without_facts[] = {
-    "last-prompt", "pr-link",          "bridge-session",    "frame-link",     "atis-latch", "tools-used",
-    "api-request", "api-request-blob", "api-request-shape", "worktree-state", "relocated",  "agent-setting",
-    "tag"};
+constexpr std::string_view metadata_without_facts[] = {"agent-color",
+                                                       "api-request-resumed",
+                                                       "artifact-autoreact-ledger",
+                                                       "artifact-comment-monitor",
+                                                       "attribution-snapshot",
+                                                       "content-replacement",
+                                                       "data-flow-incomplete",
+                                                       "data-flow-records",
+                                                       "derived-from",
+                                                       "dev-mods",
+                                                       "ended-by-model",
+                                                       "fork-context-ref",
+                                                       "history-suppression",
+                                                       "isolation-latch",
+                                                       "memory-mode",
+                                                       "observer-ref",
+                                                       "resume-head-vouch",
+                                                       "session-owner",
+                                                       "task-summary",
+                                                       "last-prompt",
+                                                       "pr-link",
+                                                       "bridge-session",
+                                                       "frame-link",
+                                                       "atis-latch",
+                                                       "tools-used",
+                                                       "api-request",
+                                                       "api-request-blob",
+                                                       "api-request-shape",
+                                                       "worktree-state",
+                                                       "relocated",
+                                                       "agent-setting",
+                                                       "tag"};
 
 bool is_metadata(std::string_view type) {
   return find_rule(metadata_rules, type) || is_one_of(type, metadata_without_facts);

@@ -112,6 +112,7 @@ constexpr Rule attachments[] = {
 
 constexpr std::string_view subtypes_without_facts[] = {"local_command"};
 constexpr std::string_view attachments_without_facts[] = {"agent_listing_delta",
+                                                          "fork_briefing",
                                                           "auto_mode",
                                                           "auto_mode_exit",
                                                           "batching_reminder_sent",
@@ -143,7 +144,9 @@ constexpr std::string_view attachments_without_facts[] = {"agent_listing_delta",
                                                           "prompt_snapshot",
                                                           "read_truncation_notice",
                                                           "remote_session_change",
+                                                          "sandbox_instructions",
                                                           "session_context",
+                                                          "session_cron_carry",
                                                           "silent_turn_reminder",
                                                           "skill_listing",
                                                           "task_status",

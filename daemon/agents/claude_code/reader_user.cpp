@@ -106,6 +106,13 @@ constexpr Tag tags[] = {
     {"<ci-monitor-event", read_task_prompt},
 };
 
+// False for `<bash-input> is a tag`, which a user typed: an element of the program is complete.
+bool has_end(string_view text, string_view prefix) {
+  if (!prefix.starts_with('<')) return true;
+  const string_view name = prefix.substr(1, prefix.find('>') - 1);
+  return text.find("</" + std::string(name) + '>') != string_view::npos;
+}
+
 // The relevant parts of a message's content, which is a string or a list of blocks.
 struct Content {
   std::vector<string_view> texts;
@@ -304,9 +311,10 @@ string_view without_reminders(string_view text, Record& out) {
   if (text.find(open) == string_view::npos) return text;
   std::string kept;
   for (std::size_t at; (at = text.find(open)) != string_view::npos;) {
-    kept += text.substr(0, at);
     const std::size_t end = text.find(close, at);
-    text = end == string_view::npos ? string_view{} : text.substr(end + close.size());
+    if (end == string_view::npos) break;  // a text about the tag
+    kept += text.substr(0, at);
+    text = text.substr(end + close.size());
   }
   kept += text;
   return trim(out.keep(std::move(kept)));
@@ -317,6 +325,7 @@ void read_notifications(string_view text, Record& out) {
   for (std::size_t at; (at = text.find(open)) != string_view::npos;) {
     text.remove_prefix(at + open.size());
     const std::size_t end = text.find(close);
+    if (end == string_view::npos) return;
     const string_view element = text.substr(0, end);
     fact::Notification notification;
     notification.task = trim(element_of(element, "task-id").value_or(""));
@@ -327,7 +336,6 @@ void read_notifications(string_view text, Record& out) {
     notification.tokens = number<std::uint64_t>(element_of(element, "subagent_tokens"));
     notification.tools = number<std::uint64_t>(element_of(element, "tool_uses"));
     if (!notification.task.empty() && !notification.status.empty()) out.facts.push_back(notification);
-    if (end == string_view::npos) return;
     text.remove_prefix(end + close.size());
   }
 }
@@ -398,8 +406,9 @@ void read_user(const Fields& f, Record& out) {
   }
   const string_view lead = first.substr(std::min(first.size(), first.find_first_not_of(" \n\t\r")));
   if (lead.starts_with('<') || lead.starts_with('C')) {  // as every tag does
+    const string_view whole = join(content.texts, out);
     for (const Tag& tag : tags)
-      if (lead.starts_with(tag.prefix)) return tag.read(join(content.texts, out), out);
+      if (lead.starts_with(tag.prefix) && has_end(whole, tag.prefix)) return tag.read(whole, out);
   }
   read_prompt(f, std::move(content.texts), std::move(content.media), out);
 }

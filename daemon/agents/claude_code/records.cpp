@@ -292,19 +292,26 @@ void Records::apply(const fact::Absorbed& absorbed, Assembler& to) {
                  absorbed.media);
 }
 
+/// 0: it has none. A short id of a message is unique in its session only: elsewhere with its time.
+std::uint64_t Records::request_id(Assembler& to) {
+  if (record_->message.empty())
+    return record_->uuid.empty() ? 0 : to.hash(record_->uuid, IdOf::unnamed_message);
+  const std::uint64_t id =
+      to.hash(record_->message, IdOf::message) ^ to.hash(record_->request, IdOf::request);
+  if (record_->message.size() >= Assembler::short_id_bytes || !record_->request.empty()) return id;
+  bool is_first = false;
+  return id + static_cast<std::uint64_t>(short_ids_.change().insert(id, record_->time_ms, is_first));
+}
+
 void Records::apply(const fact::MessageUsage& used, Assembler& to) {
   std::string_view message = record_->message;
-  std::uint64_t id = to.hash(message, IdOf::message) ^ to.hash(record_->request, IdOf::request);
-  if (message.empty()) {
-    message = record_->uuid.empty() ? std::string_view(record_name_) : record_->uuid;
-    id = to.hash(message, IdOf::unnamed_message);
-  }
-  to.account_once({message, used.model, used.model, used.usage, used.cost_usd, true}, id);
+  if (message.empty()) message = record_->uuid.empty() ? std::string_view(record_name_) : record_->uuid;
+  to.account_once({request_id(to), message, used.model, used.model, used.usage, used.cost_usd, true});
 }
 
 void Records::apply(const fact::Cost& cost, Assembler& to) {
   StreamState& state = to.mutable_state();
-  state.usage_by_model.cover_all();
+  state.used.cover_all();
   state.cost_total_ms = record_->time_ms ? record_->time_ms : state.last_activity_ms;
   if (state.cost_usd == cost.usd) return;
   state.cost_usd = cost.usd;

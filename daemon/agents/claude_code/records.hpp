@@ -129,6 +129,8 @@ class Records final : public RecordReader {
   static event::AgentFinished agent_end(const Report& report);
   static void apply_todos(const Assembler::Call& call, const fact::Result& result, Assembler& to);
 
+  std::uint64_t request_id(Assembler& to);
+
   const bool reads_internal_;
   Rare<HashMap<std::uint32_t>> sidechain_of_uuid_;  // of inline sidechains only
   std::vector<Chain> chains_{1};                    // [0] is the own chain
@@ -144,7 +146,8 @@ class Records final : public RecordReader {
   std::string finished_message_;  // later blocks of it belong to the finished turn
   std::string message_;           // the own chain's last message
   bool hook_feedback_ = false;
-  std::string prompt_;  // the id of the last turn's prompt
+  std::string prompt_;                     // the id of the last turn's prompt
+  Rare<HashMap<std::int64_t>> short_ids_;  // of messages, by hash: the time of the first record
   std::string command_uuid_, command_, scheduled_fire_uuid_;
   bool awaits_summary_ = false;  // a compaction finished and its summary has not been read
 

@@ -397,9 +397,11 @@ class Records final : public RecordReader {
         is_one_of(type, {"UserMessage", "AgentMessage", "Reasoning", "Plan", "CommandExecution", "FileChange",
                          "McpToolCall", "DynamicToolCall", "WebSearch", "ImageView", "ImageGeneration",
                          "CollabAgentToolCall", "SubAgentActivity", "Sleep", "Extension", "ContextCompaction",
-                         "HookPrompt"});
+                         "EnteredReviewMode", "ExitedReviewMode", "HookPrompt"});
     to.count_type(name.append(type), !is_known);
-    if (!found || !is_known || is_one_of(type, {"ContextCompaction", "HookPrompt"})) return;
+    if (!found || !is_known ||
+        is_one_of(type, {"ContextCompaction", "HookPrompt", "EnteredReviewMode", "ExitedReviewMode"}))
+      return;
     ensure_session(to);
     const Value& item = found;
     const std::string_view id = item.text_of("id");
@@ -690,7 +692,7 @@ class Records final : public RecordReader {
     if (announced_) begin_unprompted(to);
     close_calls("abandoned", to);
     event::CompactionFinished finished;
-    if (const std::uint64_t tokens = to.raw_state().context_tokens; tokens > 0) finished.pre_tokens = tokens;
+    if (const std::uint64_t tokens = tokens_.context(); tokens > 0) finished.pre_tokens = tokens;
     finished.kind = "full";
     to.emit(finished);
     if (const std::string_view summary = body.text_of("message"); !summary.empty())

@@ -21,20 +21,6 @@ Usage usage_of(const Value& json) {
 
 constexpr std::int64_t seconds_max = 253'402'300'800;  // the year 10000
 
-/// Where the total fell, it began anew: the last message is what it counts. A fork's first total
-/// includes its parent's.
-void add_to_model(const Usage& before, const std::optional<Usage>& message, StreamState& state) {
-  const Usage& total = state.usage;
-  Usage more;
-  bool fell = false;
-  for (const auto count : {&Usage::input, &Usage::output, &Usage::cache_read, &Usage::cache_write}) {
-    fell |= total.*count < before.*count;
-    more.*count = less(total.*count, before.*count);
-  }
-  if (fell || (before == Usage{} && message)) more = message.value_or(Usage{});
-  if (more != Usage{}) state.usage_by_model.add(state.model, more, false);
-}
-
 std::string time_of(std::int64_t seconds) {
   std::string time = format_time(seconds * 1000);
   if (const std::size_t point = time.find(".000Z"); point != time.npos) time.replace(point, 5, "Z");
@@ -54,24 +40,49 @@ void TokenCounts::read_usage(const Value& info, bool is_copied, Assembler& to) {
   if (!total.is_object() && !last.is_object()) return;
   event::UsageUpdated usage;
   StreamState& state = to.mutable_state();
-  const Usage before = state.usage;
   if (total.is_object()) state.usage = usage_of(total);
   usage.total = state.usage;
   if (last.is_object()) {
     usage.of_message = usage_of(last);
     usage.reasoning = last.count_of("reasoning_output_tokens");
     usage.context_tokens = last.count_of("total_tokens");
-    if (usage.context_tokens) state.context_tokens = *usage.context_tokens;
   }
   usage.context_window = info.count_of("model_context_window");
   if (usage.context_window) state.context_window = usage.context_window;
-  if (total.is_object() && !is_copied) add_to_model(before, usage.of_message, state);
+  // A request that did not fit: zeros, but for the window as the total
+  // (TokenUsageInfo::fill_to_context_window).
+  const bool is_full = state.usage == Usage{} && usage.context_window &&
+                       total.count_of("total_tokens") == usage.context_window;
+  if (is_full) usage.context_tokens = usage.context_window;
+  if (usage.context_tokens) state.context_tokens = context_ = *usage.context_tokens;
+  if (total.is_object()) account(usage.of_message, is_copied, to);
   const Counts now{usage.total, usage.of_message, usage.reasoning, usage.context_tokens,
                    usage.context_window};
   const bool is_new = counts_ != now;
   counts_ = now;
   usage.model = state.model;
   if (is_new && !is_copied) to.emit(usage);
+}
+
+/// A total that is that of the message has begun anew, as in each process that resumes a session in versions
+/// up to 0.77. Another one that falls was written late, and counts nothing. A fork's first total includes its
+/// parent's.
+void TokenCounts::account(const std::optional<Usage>& message, bool is_copied, Assembler& to) {
+  StreamState& state = to.mutable_state();
+  const Usage& total = state.usage;
+  const bool fell = std::any_of(std::begin(usage_counts), std::end(usage_counts),
+                                [&](const auto count) { return total.*count < counted_.*count; });
+  const bool begins = message == total;
+  const bool is_anew = begins && total != counted_ && total != first_;
+  if (fell && message && !is_anew) return;
+  Usage more = total;
+  if (is_anew || fell || (counted_ == Usage{} && message))
+    more = message.value_or(Usage{});
+  else
+    more -= counted_;
+  if (begins) first_ = total;
+  counted_ = total;
+  if (more != Usage{} && !is_copied) state.used.add(0, state.model, more);
 }
 
 void TokenCounts::read_limit(const Value& json, Assembler& to) {

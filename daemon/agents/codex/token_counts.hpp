@@ -16,6 +16,8 @@ class TokenCounts {
  public:
   /// Reads a `token_count`. Copied history makes no events; its counts are known from then on.
   void read(const Value& body, bool is_copied, Assembler& to);
+  /// As a record stated it last, in tokens; 0: none did.
+  std::uint64_t context() const { return context_; }
 
  private:
   struct Counts {
@@ -34,9 +36,12 @@ class TokenCounts {
 
   static bool is_same(const Limit& one, const Limit& other);
   void read_usage(const Value& info, bool is_copied, Assembler& to);
+  void account(const std::optional<Usage>& message, bool is_copied, Assembler& to);
   void read_limit(const Value& json, Assembler& to);
 
   std::optional<Counts> counts_;
+  std::uint64_t context_ = 0;
+  Usage counted_, first_;                             // totals: the largest, and the first since they began
   std::map<std::string, Limit, std::less<>> limits_;  // by id
 };
 

@@ -20,6 +20,13 @@ constexpr std::string_view ignored_types[] = {"assistant.turn_start",
                                               "hook.end",
                                               "hook.start",
                                               "human_response.recorded",
+                                              "model.message",
+                                              "model.messages_snapshot",
+                                              "model.model_call_started",
+                                              "model.model_call_success",
+                                              "model.response",
+                                              "model.turn_ended",
+                                              "model.turn_started",
                                               "session.auto_mode_resolved",
                                               "session.autopilot_objective_changed",
                                               "session.binary_asset",
@@ -27,6 +34,7 @@ constexpr std::string_view ignored_types[] = {"assistant.turn_start",
                                               "session.canvas.removed",
                                               "session.context_cleared",
                                               "session.handoff",
+                                              "session.mode_notice_delivered",
                                               "session.plan_changed",
                                               "session.remote_steerable_changed",
                                               "session.schedule_cancelled",
@@ -108,7 +116,9 @@ class Records final : public RecordReader {
     const Rule* const rule = rule_of(type);
     const bool is_known = rule || is_ignored(type);
     to.count_type(type, !is_known);
-    if (const std::string_view id = json.text_of("id"); !id.empty() && !to.is_new(id)) return;
+    const std::string_view id = json.text_of("id");
+    if (!id.empty() && !to.is_new(id)) return;
+    request_ = to.request_id(id);
     const Value data = json.member("data");
     if (!data.is_object() || json.bool_of("ephemeral")) return;
     if (to.recorded_session().empty()) to.set_recorded_session(data.text_of("sessionId"));
@@ -543,11 +553,8 @@ class Records final : public RecordReader {
   // ---- Usage, compaction, messages of the program
 
   void add_output(std::string_view message, std::string_view model, std::uint64_t output, Assembler& to) {
-    const Assembler::RequestUsage used{message, model, counted_model(model, to), {0, output, 0, 0}, {}};
-    if (!message.empty())
-      to.account_once(used, to.hash(message, IdOf::message));
-    else if (output > 0)
-      to.account(used);
+    const std::uint64_t id = message.empty() ? 0 : to.hash(message, IdOf::message);
+    to.account_once({id, message, model, counted_model(model, to), {0, output, 0, 0}, {}});
   }
   void read_usage(const Value& data, Assembler& to) {
     const Value usage = data.member("usage");
@@ -556,22 +563,21 @@ class Records final : public RecordReader {
     const std::string_view model = usage.text_of("model");
     const auto context = count_of(usage, "inputTokens");
     if (context && is_own()) to.mutable_state().context_tokens = *context;
-    to.account({{}, model, counted_model(model, to), usage_of(usage), {}});
+    to.account({request_, {}, model, counted_model(model, to), usage_of(usage), {}});
   }
   static std::string_view counted_model(std::string_view model, const Assembler& to) {
     return model.empty() ? std::string_view(to.raw_state().model) : model;
   }
-  static void add(const Usage& part, Usage& sum) {
-    sum.input += part.input, sum.output += part.output;
-    sum.cache_read += part.cache_read, sum.cache_write += part.cache_write;
-  }
   // The program's sums at its end; a total never falls.
-  static void raise_totals(const Value& data, Assembler& to) {
+  void raise_totals(const Value& data, Assembler& to) const {
+    const Value models = data.member("modelMetrics");
     Usage sum;
-    for (const Member& model : data.member("modelMetrics").members()) {
-      const Usage used = usage_of(model.value.member("usage"));
-      to.mutable_state().usage_by_model.raise(model.key, used);
-      add(used, sum);
+    for (const Member& model : models.members()) sum += usage_of(model.value.member("usage"));
+    Usage lacking = sum;
+    lacking -= to.raw_state().used.total();
+    for (const Member& model : models.members()) {
+      const std::uint64_t id = request_ ? request_ ^ to.hash(model.key, IdOf::unnamed_message) : 0;
+      lacking -= to.mutable_state().used.raise(id, model.key, usage_of(model.value.member("usage")), lacking);
     }
     Usage& total = to.mutable_state().usage;
     const Usage before = total;
@@ -611,8 +617,8 @@ class Records final : public RecordReader {
     std::optional<std::uint64_t> context;
     for (const std::string_view key : {"systemTokens", "conversationTokens", "toolDefinitionsTokens"})
       if (const auto tokens = count_of(data, key)) context = context.value_or(0) + *tokens;
-    if (context && is_own()) state.context_tokens = *context;
     to.emit(finished);
+    if (context && is_own()) state.context_tokens = *context;
     if (const auto summary = text_member(data, "summaryContent"); summary && !summary->empty())
       to.add_message("summary", "text", summary);
   }
@@ -628,7 +634,8 @@ class Records final : public RecordReader {
       to.add_message("system", "text", text);
   }
 
-  std::string_view agent_;  // of the current record
+  std::string_view agent_;     // of the current record
+  std::uint64_t request_ = 0;  // Assembler::request_id() of it
   Last last_ = Last::nothing;
   std::int64_t last_ms_ = 0;
   bool notified_ = false;       // since the last turn ended

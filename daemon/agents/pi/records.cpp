@@ -167,6 +167,7 @@ class Records final : public RecordReader {
   // False for records before the header and for those that the stream has already.
   bool is_event_record(const Value& json, Assembler& to) {
     id_ = json.text_of("id");
+    request_ = to.request_id(id_);
     const bool is_new = id_.empty() || to.is_new(id_);
     if (id_.empty()) id_ = name_ = to.record_name();
     return to.started() && is_new;
@@ -364,7 +365,7 @@ class Records final : public RecordReader {
     if (usd) usd = std::max(0.0, *usd);
     if (usd && !state.cost_usd) state.cost_usd = 0;
     if (used == Usage{} && !(usd.value_or(0) > 0)) return;
-    to.account({id_, model, model.empty() ? std::string_view(state.model) : model, used, usd});
+    to.account({request_, id_, model, model.empty() ? std::string_view(state.model) : model, used, usd});
   }
 
   void start_turn(OptionalText prompt, std::string_view origin, Assembler& to) {
@@ -396,8 +397,9 @@ class Records final : public RecordReader {
 
   static constexpr std::int64_t steering_ms_max = 1000;  // after the last result
 
-  std::string_view id_;  // of the current record, or name_
-  std::string name_;     // of a record without an id
+  std::string_view id_;        // of the current record, or name_
+  std::string name_;           // of a record without an id
+  std::uint64_t request_ = 0;  // Assembler::request_id() of the current record
   Last last_ = Last::nothing;
   // Times; 0: none. Of the last of these records that has one, of the last such one that is not the user's,
   // and of the last result.

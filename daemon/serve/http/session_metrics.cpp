@@ -39,10 +39,6 @@ std::string shortened(std::string_view text) {
   return std::string(cut_utf8(text, bytes_max));
 }
 
-double cost_of_model(const ModelUsage& used, const ModelTable& models) {
-  return used.recorded_usd + models.cost_usd(used.model, used.without_cost).value_or(0);
-}
-
 /// The share of the context window that is used; 0: unknown.
 double context_ratio(const Session& session, const ModelTable& models) {
   const StreamState* main = state_of(session.main());
@@ -63,17 +59,19 @@ std::string SessionMetrics::label(Names& known, std::string_view value, std::siz
 }
 
 void SessionMetrics::on_added(Session& session, Member& member, const ModelTable& models) {
-  const StreamState* state = state_of(member.stream);
-  if (!state) return;
-  member.counted.total = state->usage;
-  for (const ModelUsage& each : state->usage_by_model.models())
-    member.counted.usd[each.model] = cost_of_model(each, models);
-  if (const auto cost = cost_of(session, models))
-    session.counted_usd = std::max(session.counted_usd, cost->usd);
+  if (const Transcript* const transcript = member.stream->transcript())
+    member.counted = transcript->used().total();
+  forget_earlier(session, models);
+}
+
+void SessionMetrics::forget_earlier(Session& session, const ModelTable& models) {
+  const auto cost = full_cost_of(session, models);
+  session.counted_usd = cost ? cost->usd : 0;
+  session.repeated_usd = 0;
 }
 
 void SessionMetrics::on_event(Session& session, Member* member, const EventBody& body,
-                              std::string_view host) {
+                              const ModelTable& models, std::string_view host) {
   ++events_[body.index()];
   if (const auto* finished = std::get_if<event::ToolFinished>(&body))
     ++tools_[{label(programs_, session.program, programs_max),
@@ -81,56 +79,53 @@ void SessionMetrics::on_event(Session& session, Member* member, const EventBody&
   if (const auto* finished = std::get_if<event::TurnFinished>(&body))
     ++turns_[{label(programs_, session.program, programs_max),
               label(outcomes_, finished->outcome, values_max), ""}];
-  const auto* used = std::get_if<event::UsageUpdated>(&body);
-  if (used && member) count_tokens(session, *member, *used, host);
-}
-
-void SessionMetrics::count_tokens(Session& session, Member& member, const event::UsageUpdated& used,
-                                  std::string_view host) {
-  const Transcript* transcript = member.stream ? member.stream->transcript() : nullptr;
+  const Transcript* const transcript = member ? member->stream->transcript() : nullptr;
   if (!transcript) return;
   session.usage_grew = true;
-  // The event waits to be sent: state() redacts texts, and labels are compared with many.
-  const std::string_view model = used.model.empty() ? transcript->state().model : used.model;
-  TokenCounters& counters = last_tokens_;
-  if (counters.model != model || counters.program != session.program || counters.host != host)
-    counters = {std::string(host), session.program, std::string(model), {}};
-  for (std::size_t n = 0; n < token_kinds.size(); ++n) {
-    const std::uint64_t tokens = used.total.*token_kinds[n].count;
-    std::uint64_t& counted =
-        member.counted.total.*token_kinds[n].count;  // grows only: a new history adds nothing
-    if (tokens <= counted) continue;
-    if (!counters.counts[n])
-      counters.counts[n] = &tokens_[{label(hosts_, host, hosts_max),
-                                     {label(programs_, session.program, programs_max),
-                                      label(models_, model, models_max), std::string(token_kinds[n].name)}}];
-    *counters.counts[n] += tokens - std::exchange(counted, tokens);
+  const StreamUsage& used = transcript->used();
+  Usage fresh = used.total();  // but for a history that was read before
+  fresh -= member->counted;
+  member->counted += fresh;
+  for (const StreamUsage::Grown& grown : used.grown()) {
+    Usage more = member->used.update(grown);
+    for (const auto count : usage_counts) more.*count = std::min(more.*count, fresh.*count);
+    fresh -= more;
+    const std::string& model = used.models()[grown.model].model;
+    for (const auto& [kind, count] : token_kinds)
+      if (more.*count > 0) tokens_of(session.program, model, kind, host) += more.*count;
+    Usage repeated = grown.more;
+    repeated -= more;
+    const bool is_repeated = more == Usage{} && grown.more != Usage{};
+    const auto usd_of = [&](const Usage& tokens) { return models.cost_usd(model, tokens).value_or(0); };
+    if (is_repeated || !grown.has_cost)
+      session.repeated_usd += grown.has_cost ? grown.more_usd : usd_of(repeated);
+    if (!is_repeated) session.grown_usd[model] += grown.has_cost ? grown.more_usd : usd_of(more);
   }
 }
 
-/// A session may have grown by less than its models: a recorded total replaces estimates.
+std::uint64_t& SessionMetrics::tokens_of(std::string_view program, std::string_view model,
+                                         std::string_view kind, std::string_view host) {
+  return tokens_[{
+      label(hosts_, host, hosts_max),
+      {label(programs_, program, programs_max), label(models_, model, models_max), std::string(kind)}}];
+}
+
+/// Of a session as a whole, divided by what its models cost: a recorded total replaces estimates.
 void SessionMetrics::count_cost(Session& session, const ModelTable& models, std::string_view host) {
-  const auto cost = cost_of(session, models);
-  double left = cost ? std::max(0.0, cost->usd - session.counted_usd) : 0;
-  session.counted_usd += left;
-  const std::string program = label(programs_, session.program, programs_max);
-  const std::string of_host = label(hosts_, host, hosts_max);
+  if (!std::exchange(session.usage_grew, false)) return;
+  const auto cost = full_cost_of(session, models);
+  double left = (cost ? cost->usd : 0) - std::exchange(session.repeated_usd, 0) - session.counted_usd;
+  session.counted_usd = std::max(session.counted_usd, cost ? cost->usd : 0);
+  const bool is_recorded = cost && cost->source == "recorded";
   const auto add = [&](std::string_view model, double usd) {
-    const bool is_recorded = cost && cost->source == "recorded";
     if (usd <= 0) return;
-    costs_[{of_host, {program, label(models_, model, models_max), is_recorded ? "recorded" : "estimated"}}] +=
-        usd;
     left -= usd;
+    costs_[{label(hosts_, host, hosts_max),
+            {label(programs_, session.program, programs_max), label(models_, model, models_max),
+             is_recorded ? "recorded" : "estimated"}}] += usd;
   };
-  for (Member& member : session.members) {
-    const StreamState* state = state_of(member.stream);
-    if (!state) continue;
-    for (const ModelUsage& each : state->usage_by_model.models()) {
-      const double usd = cost_of_model(each, models);
-      add(each.model, std::min(left, usd - std::exchange(member.counted.usd[each.model], usd)));
-    }
-  }
-  if (const StreamState* main = state_of(session.main())) add(main->model, left);
+  for (const auto& [model, usd] : std::exchange(session.grown_usd, {})) add(model, std::min(left, usd));
+  if (const StreamState* const main = state_of(session.main())) add(main->model, left);
 }
 
 void SessionMetrics::on_status(Session& session, const status::Status& next, Clock::time_point now) {
@@ -186,8 +181,7 @@ void SessionMetrics::fill_counters(MetricsPage& page) const {
 
 void SessionMetrics::count_costs(SessionStore& sessions) {
   sessions.for_each([&](Session& session) {
-    if (std::exchange(session.usage_grew, false))
-      count_cost(session, sessions.models(), sessions.remote_host_of(session.name));
+    count_cost(session, sessions.models(), sessions.remote_host_of(session.name));
   });
 }
 

@@ -34,7 +34,12 @@ class SessionMetrics {
   static void on_added(Session& session, Member& member, const ModelTable& models);
   /// `member`: the stream of the event, if it is about usage; null: unknown.
   /// `host`: of the session, at a hub; otherwise empty.
-  void on_event(Session& session, Member* member, const EventBody& body, std::string_view host);
+  void on_event(Session& session, Member* member, const EventBody& body, const ModelTable& models,
+                std::string_view host);
+  /// Before a stream is added or removed.
+  void count_cost(Session& session, const ModelTable& models, std::string_view host);
+  /// A stream was added or removed: what the others have cost so far is counted.
+  static void forget_earlier(Session& session, const ModelTable& models);
   /// Before the status becomes the session's.
   void on_status(Session& session, const status::Status& next, Clock::time_point now);
   /// Sessions for which `is_live` is true are shown by name.
@@ -47,15 +52,10 @@ class SessionMetrics {
   using Labels = std::tuple<std::string, std::string, std::string>;  // unused ones are empty
   using ByHost = std::pair<std::string, Labels>;                     // the host is empty unless at a hub
   using Names = std::set<std::string, std::less<>>;
-  /// Usage of one model on one host.
-  struct TokenCounters {
-    std::string host, program, model;                           // not their labels
-    std::array<std::uint64_t*, token_kinds_count> counts = {};  // in tokens_; null: none yet
-  };
 
   static std::string label(Names& known, std::string_view value, std::size_t values_max);
-  void count_tokens(Session& session, Member& member, const event::UsageUpdated& used, std::string_view host);
-  void count_cost(Session& session, const ModelTable& models, std::string_view host);
+  std::uint64_t& tokens_of(std::string_view program, std::string_view model, std::string_view kind,
+                           std::string_view host);
   void count_costs(SessionStore& sessions);
   void fill_counters(MetricsPage& page) const;
   static void fill_waits(MetricsPage& page, SessionStore& sessions);
@@ -65,7 +65,6 @@ class SessionMetrics {
   Names programs_, models_, outcomes_, reasons_, hosts_;
   std::array<std::uint64_t, std::variant_size_v<EventBody>> events_ = {};  // by type
   std::map<ByHost, std::uint64_t> tokens_;
-  TokenCounters last_tokens_;  // most usage is of the same model as the last one
   std::map<ByHost, double> costs_;
   std::map<Labels, std::uint64_t> tools_, turns_, waits_;
   std::map<Labels, double> wait_seconds_;

@@ -1,6 +1,7 @@
 #include "serve/stream/session_numbers.hpp"
 
 #include <algorithm>
+#include <deque>
 
 #include "base/quantities.hpp"
 #include "serve/stream/session_store.hpp"
@@ -18,36 +19,55 @@ const ReportedNumbers* numbers_of_host(const Session& session) {
   return session.reported->is_from_host ? &*session.reported : nullptr;
 }
 
+std::optional<Cost> cost(const Session& session, const ModelTable& models, bool with_copies) {
+  const ReportedNumbers* host = numbers_of_host(session);
+  if (host && host->cost_usd) return Cost{*host->cost_usd, host->cost_source};
+  std::int64_t total_ms = 0;
+  for (const Member& member : session.members)
+    if (const StreamState* state = state_of(member.stream))
+      total_ms = std::max(total_ms, state->cost_total_ms);
+  std::vector<StreamCost> streams;
+  std::deque<std::vector<ModelUsage>> later;  // borrowed by `streams`
+  for (const Member& member : session.members) {
+    const StreamState* state = state_of(member.stream);
+    if (!state) continue;
+    streams.push_back(stream_cost(*state, with_copies ? state->used.models() : member.used.models()));
+    if (total_ms == 0 || state->cost_total_ms != 0 || state->last_activity_ms <= total_ms) continue;
+    const auto is_later = [&](std::uint64_t, const auto& request) { return request.time_ms > total_ms; };
+    streams.back().models =
+        later.emplace_back(with_copies ? state->used.sums(is_later) : member.used.models_after(total_ms));
+    streams.back().is_later = true;
+  }
+  return session_cost(streams, models);
+}
+
 }  // namespace
 
 std::optional<Cost> cost_of(const Session& session, const ModelTable& models) {
-  const ReportedNumbers* host = numbers_of_host(session);
-  if (host && host->cost_usd) return Cost{*host->cost_usd, host->cost_source};
-  std::vector<StreamCost> streams;
-  for (const Member& member : session.members)
-    if (const StreamState* state = state_of(member.stream)) streams.push_back(stream_cost(*state));
-  return session_cost(streams, models);
+  return cost(session, models, false);
+}
+std::optional<Cost> full_cost_of(const Session& session, const ModelTable& models) {
+  return cost(session, models, true);
 }
 
 std::optional<DayUsage> day_of(const Session& session, const ModelTable& models) {
   DayUsage used;
   for (const Member& member : session.members)
     if (const StreamState* state = state_of(member.stream))
-      if (const LocalDay& day = state->usage_by_model.day(); day.end > used.day.end) used.day = day;
+      if (const LocalDay& day = state->used.day(); day.end > used.day.end) used.day = day;
   if (used.day.end == 0) return std::nullopt;
   CostSum sum;
   bool is_whole = true;  // nothing was used earlier
   for (const Member& member : session.members) {
     const StreamState* state = state_of(member.stream);
-    if (!state || state->usage_by_model.models().empty()) continue;
-    const UsageByModel& by_model = state->usage_by_model;
-    is_whole &= by_model.day() == used.day && !by_model.has_earlier();
-    if (by_model.day() != used.day) continue;
-    used.is_partial |= by_model.is_day_partial();
+    if (!state || state->used.models().empty()) continue;
+    const std::vector<ModelUsage>& by_model = member.used.models();
+    is_whole &= state->used.day() == used.day && !StreamUsage::has_earlier(by_model);
+    if (state->used.day() != used.day) continue;
+    used.is_partial |= state->used.is_day_partial();
     if (state->cost_usd && state->cost_total_ms == 0) sum.record(0);
-    for (const ModelUsage& each : by_model.models()) {
-      for (const auto count : {&Usage::input, &Usage::output, &Usage::cache_read, &Usage::cache_write})
-        used.usage.*count += each.day.usage.*count;
+    for (const ModelUsage& each : by_model) {
+      used.usage += each.day.usage;
       if (each.day.recorded_usd > 0) sum.record(each.day.recorded_usd);
       sum.estimate(each.model, each.day.without_cost, models);
     }
@@ -86,14 +106,8 @@ std::optional<TimeSpent> times_of(const Session& session) {
 
 void append_usage_member(JsonWriter& json, const Session& session, const ModelTable& models) {
   Usage sum;
-  for (const Member& member : session.members) {
-    const StreamState* state = state_of(member.stream);
-    if (!state) continue;
-    sum.input += state->usage.input;
-    sum.output += state->usage.output;
-    sum.cache_read += state->usage.cache_read;
-    sum.cache_write += state->usage.cache_write;
-  }
+  for (const Member& member : session.members)
+    for (const ModelUsage& each : member.used.models()) sum += each.all.usage;
   json.key("usage").begin_object().member("input", sum.input).member("output", sum.output);
   json.member("cache_read", sum.cache_read).member("cache_write", sum.cache_write);
   const StreamState* main = state_of(session.main());

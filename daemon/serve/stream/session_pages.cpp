@@ -38,8 +38,7 @@ void PageRest::add(const Session& session, const ModelTable& models) {
   const auto used = day_of(session, models);
   if (!used || used->day != day_) return;
   ++used_;
-  for (const auto count : {&Usage::input, &Usage::output, &Usage::cache_read, &Usage::cache_write})
-    usage_.*count += used->usage.*count;
+  usage_ += used->usage;
   if (used->is_partial) ++partial_;
   if (!used->cost) {
     ++without_cost_;

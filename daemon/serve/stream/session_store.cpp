@@ -111,8 +111,14 @@ Session& SessionStore::session_of(const tail::Stream& stream) {
   Known& known = by_stream_[&stream];
   Session*& slot = known.session;
   if (slot && slot->name == stream.session()) return *slot;
+  Member member{&stream};
+  if (!slot) account_for(member);
   if (slot) {  // its session was unknown until now
-    std::erase_if(slot->members, [&](const Member& member) { return member.stream == &stream; });
+    const auto moved = std::find_if(slot->members.begin(), slot->members.end(),
+                                    [&](const Member& each) { return each.stream == &stream; });
+    member.used = std::move(moved->used);
+    member.counted = moved->counted;
+    slot->members.erase(moved);
     slot->frames = {};
     slot->retired = slot->changed;
   } else {
@@ -120,7 +126,8 @@ Session& SessionStore::session_of(const tail::Stream& stream) {
     streams_.emplace(known.id, &stream);
   }
   Session& session = stream.session().empty() ? make({}) : find_or_create(stream.session());
-  session.members.push_back({&stream, false, known.id});
+  member.id = known.id;
+  session.members.push_back(std::move(member));
   if (const auto account = accounts_.find(root_of(stream)); account != accounts_.end())
     session.account = &account->second;
   session.frames = {};
@@ -164,6 +171,19 @@ bool SessionStore::report_limit(const Session& reporting, LimitState limit) {
     each.session->frames = {};
   }
   return true;
+}
+
+void SessionStore::account_for(Member& member) {
+  const tail::Stream& stream = *member.stream;
+  const auto used = [&stream]() -> const StreamUsage* {
+    const Transcript* const transcript = stream.transcript();
+    return transcript ? &transcript->used() : nullptr;
+  };
+  const auto changed = [this, &stream] {
+    const auto known = by_stream_.find(&stream);
+    if (known != by_stream_.end() && known->second.session) known->second.session->frames = {};
+  };
+  member.used = UsageAccount(ledger_, used, {stream.origin_ns(), stream.name()}, changed);
 }
 
 Session* SessionStore::remove_stream(const tail::Stream& stream, Position log_head) {

@@ -18,6 +18,7 @@
 #include "base/clock.hpp"
 #include "base/containers.hpp"
 #include "core/event_json.hpp"
+#include "models/usage_ledger.hpp"
 #include "serve/stream/live_log.hpp"
 #include "serve/stream/seen_marks.hpp"
 #include "serve/stream/session_numbers.hpp"
@@ -36,19 +37,14 @@ inline bool operator==(const LimitState& a, const LimitState& b) {
 
 namespace earshot::serve {
 
-/// What the metrics have counted of a stream.
-struct CountedUsage {
-  Usage total;
-  std::map<std::string, double> usd;  // by model
-};
-
 /// One stream of a session. The stream outlives its membership: SessionStore::remove_stream() is called
 /// first.
 struct Member {
   const tail::Stream* stream = nullptr;
   bool meta_known = false;  // a session frame was sent after its meta file was read
   std::uint32_t id = 0;     // in the log's tags; never used twice
-  CountedUsage counted = {};
+  UsageAccount used = {};
+  Usage counted = {};  // the most that it used so far: a new history adds nothing to the metrics
 };
 
 /// Null: there is no stream, or it was not read.
@@ -91,8 +87,10 @@ struct Session {
   const SeenMarks* seen = nullptr;      // outlives the session; null: every turn was seen
   bool was_unseen = false;              // as the last appended frame has it
   std::optional<Clock::time_point> wait_began;  // of the present wait for the user, for the metrics
-  double counted_usd = 0;                       // by the metrics
-  bool usage_grew = false;                      // since then
+  double counted_usd = 0;                       // by the metrics, what its streams repeat included
+  double repeated_usd = 0;                      // since then
+  std::map<std::string, double> grown_usd;      // likewise, by model: what its streams do not repeat
+  bool usage_grew = false;                      // likewise
 
   Position changed = 0;      // head of the log at the last change
   std::uint64_t change = 0;  // number of the last change, see SessionStore::changes()
@@ -164,6 +162,9 @@ class SessionStore {
   SeenMarks& seen() { return seen_; }
   const SeenMarks& seen() const { return seen_; }
 
+  /// The stream was read, or has a new history.
+  void account_for(Member& member);
+
   /// Returns the session, possibly without members, or null for an unknown stream.
   Session* remove_stream(const tail::Stream& stream, Position log_head);
   /// The session has changed; `log_head` is the position of the next frame.
@@ -222,6 +223,7 @@ class SessionStore {
     std::uint32_t id = 0;
   };
 
+  UsageLedger ledger_;  // outlives the sessions
   std::uint32_t next_id_ = 1, next_stream_ = 1;
   std::uint64_t changes_ = 0;
   std::unordered_map<std::uint32_t, std::unique_ptr<Session>> by_id_;

@@ -14,17 +14,13 @@ namespace {
 constexpr std::int64_t noon = 1'772'366'400'000;  // 2026-03-01T12:00:00Z
 constexpr std::int64_t hour = 3'600'000;
 
-void add(UsageLedger& ledger, const std::string& session, const std::string& project, const char* model,
+void add(RecordedUsage& usage, const std::string& session, const std::string& project, const char* model,
          const Usage& used, std::int64_t time_ms) {
   static std::uint32_t rank = 0;
-  UsageSink sink(ledger.models());
-  sink.begin("claude-code", ++rank);
-  Event event{};
-  event.time_ms = time_ms;
-  const std::string message = "msg_of_the_session_" + session;  // events refer to text
-  event.body = event::UsageUpdated{message, model, used, used, std::nullopt};
-  sink.on_event(event);
-  ledger.add({rank, "claude-code", session, project, false}, sink);
+  TranscriptUsage transcript{++rank, "claude-code", session, project};
+  transcript.used.begin_record(time_ms);
+  transcript.used.add(rank, model, used);
+  usage.add(std::move(transcript));
 }
 
 std::vector<std::string> names(const UsageReport& report) {
@@ -39,27 +35,27 @@ using Names = std::vector<std::string>;
 
 TEST_CASE("rows are days in order, sessions by their last message, others by tokens") {
   const earshot::test::TimeZone zone("UTC");
-  UsageLedger ledger(ModelTable::built_in());
-  add(ledger, "s1", "/a", "m1", {.input = 5}, noon + 30 * hour);
-  add(ledger, "s2", "/b", "m2", {.input = 7}, noon);
-  add(ledger, "s3", "/a", "m2", {.input = 1}, noon + hour);
-  add(ledger, "s4", "/c", "m3", {.input = 1}, 0);
-  const auto report = [&](UsageBy by) { return names({ledger, by, {}}); };
+  RecordedUsage usage(ModelTable::built_in());
+  add(usage, "s1", "/a", "m1", {.input = 5}, noon + 30 * hour);
+  add(usage, "s2", "/b", "m2", {.input = 7}, noon);
+  add(usage, "s3", "/a", "m2", {.input = 1}, noon + hour);
+  add(usage, "s4", "/c", "m3", {.input = 1}, 0);
+  const auto report = [&](UsageBy by) { return names({usage, by, {}}); };
   CHECK(report(UsageBy::day) == Names{"", "2026-03-01", "2026-03-02"});
   CHECK(report(UsageBy::session) == Names{"s4", "s2", "s3", "s1"});
   CHECK(report(UsageBy::project) == Names{"/b", "/a", "/c"});
   CHECK(report(UsageBy::model) == Names{"m2", "m1", "m3"});
   CHECK(report(UsageBy::program) == Names{"claude-code"});
-  CHECK(names({ledger, UsageBy::session, {.since_ms = noon + 1}}) == Names{"s3", "s1"});
+  CHECK(names({usage, UsageBy::session, {.since_ms = noon + 1000}}) == Names{"s3", "s1"});
 }
 
 TEST_CASE("days are those of the local time zone, also where a clock is put forward") {
   const auto days = [](const char* name, std::initializer_list<std::int64_t> times) {
     const earshot::test::TimeZone zone(name);
-    UsageLedger ledger(ModelTable::built_in());
+    RecordedUsage usage(ModelTable::built_in());
     int n = 0;
-    for (const std::int64_t time : times) add(ledger, std::to_string(++n), "/a", "m", {.input = 1}, time);
-    return names({ledger, UsageBy::day, {}});
+    for (const std::int64_t time : times) add(usage, std::to_string(++n), "/a", "m", {.input = 1}, time);
+    return names({usage, UsageBy::day, {}});
   };
   CHECK(days("UTC", {noon + 12 * hour - 1}) == Names{"2026-03-01"});
   CHECK(days("UTC", {noon + 12 * hour}) == Names{"2026-03-02"});
@@ -71,13 +67,13 @@ TEST_CASE("days are those of the local time zone, also where a clock is put forw
 }
 
 TEST_CASE("the table has complete numbers where they fit, and always fits the terminal") {
-  UsageLedger ledger(ModelTable::built_in());
-  add(ledger, "2eaa1c04-0000", "/home/ada/\xE7\xAB\xAF\xE6\x9C\xAB\xE7\xAB\xAF\xE6\x9C\xAB", "m1",
+  RecordedUsage usage(ModelTable::built_in());
+  add(usage, "2eaa1c04-0000", "/home/ada/\xE7\xAB\xAF\xE6\x9C\xAB\xE7\xAB\xAF\xE6\x9C\xAB", "m1",
       {.input = 123'456'789, .output = 23'456'789, .cache_read = 98'765'432'100, .cache_write = 1'234'567},
       noon);
   for (const UsageBy by :
        {UsageBy::day, UsageBy::session, UsageBy::project, UsageBy::model, UsageBy::program}) {
-    const UsageReport report(ledger, by, {});
+    const UsageReport report(usage, by, {});
     CHECK(report.table({.columns = 0}).find("98,765,432,100") != std::string::npos);
     for (const std::size_t columns : {40, 80, 100, 200}) {
       const std::string table = report.table({.columns = columns});
@@ -91,22 +87,21 @@ TEST_CASE("the table has complete numbers where they fit, and always fits the te
 
 TEST_CASE("JSON has the sums of each row and model") {
   const earshot::test::TimeZone zone("UTC");
-  UsageLedger ledger(ModelTable::built_in());
-  add(ledger, "s1", "/a", "no-such-model", {.input = 1, .output = 2, .cache_read = 3, .cache_write = 4},
-      noon);
+  RecordedUsage usage(ModelTable::built_in());
+  add(usage, "s1", "/a", "no-such-model", {.input = 1, .output = 2, .cache_read = 3, .cache_write = 4}, noon);
   const std::string sums =
       R"("input":1,"output":2,"cache_read":3,"cache_write":4,"total":10,"messages":1,"unpriced_tokens":10)";
   const std::string models = R"("models":[{"model":"no-such-model",)" + sums + "}]";
-  CHECK(UsageReport(ledger, UsageBy::day, {.transcripts = 1, .bytes = 9}).json() ==
+  CHECK(UsageReport(usage, UsageBy::day, {.transcripts = 1, .bytes = 9}).json() ==
         R"({"by":"day","rows":[{"day":"2026-03-01",)" + sums + "," + models + R"(}],"total":{)" + sums + "," +
             models + R"(},"transcripts":1,"bytes":9,"copies":0})");
-  CHECK(UsageReport(ledger, UsageBy::model, {.since_ms = noon})
+  CHECK(UsageReport(usage, UsageBy::model, {.since_ms = noon})
             .json()
             .starts_with(
                 R"({"by":"model","since":"2026-03-01T12:00:00.000Z","rows":[{"model":"no-such-model",)" +
                 sums + "}],"));
   CHECK(
-      UsageReport(ledger, UsageBy::session, {})
+      UsageReport(usage, UsageBy::session, {})
           .json()
           .find(
               R"({"session":"s1","program":"claude-code","project":"/a","last":"2026-03-01T12:00:00.000Z",)") !=

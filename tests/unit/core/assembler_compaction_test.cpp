@@ -37,6 +37,17 @@ TEST_CASE("fields that the boundary does not have are left out") {
             .fields("compaction.finished", {"trigger", "pre_tokens", "kind"}) == Lines{"- - full"});
 }
 
+TEST_CASE("fault 130: after a compaction the context is what the record says, else unknown until an answer") {
+  Records r;
+  Feed feed({r.user("go"),
+             r.record("assistant", R"("message":{"id":"m1","content":[],"usage":{"input_tokens":150030}})")});
+  REQUIRE(feed.state().context_tokens == 150030);
+  feed.write(boundary(r, R"({"trigger":"manual","preTokens":150030,"postTokens":9000})"));
+  CHECK(feed.state().context_tokens == 9000);
+  feed.write(boundary(r));
+  CHECK(feed.state().context_tokens == 0);
+}
+
 TEST_CASE("the summary after a boundary is a message and no second compaction") {
   Records r;
   const Feed feed({r.user("go"), boundary(r), summary(r)});

@@ -104,6 +104,18 @@ TEST_CASE("a tag that begins a prompt of a person is a prompt") {
         2);
 }
 
+TEST_CASE("fault 132: a prompt about a tag of the program is the user's words") {
+  for (const char* text :
+       {"<system-reminder> is a tag; what does it do?", "Why does <system-reminder> appear? Please explain.",
+        "<bash-input> and <bash-stdout>: where are they read?", "<command-name> is missing",
+        "<task-notification> never arrives", "<teammate-message is not shown"}) {
+    INFO(text);
+    Records r;
+    CHECK(Feed({r.user(text)}).fields("turn.started", {"prompt", "origin"}) ==
+          Lines{std::string(text) + " human"});
+  }
+}
+
 TEST_CASE("a reminder inlined into a prompt is stripped and the prompt kept") {
   Records r;
   const Feed feed(

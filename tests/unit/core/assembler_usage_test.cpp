@@ -195,9 +195,9 @@ Lines by_model(const Feed& feed) {
            std::to_string(usage.cache_write_1h);
   };
   Lines lines;
-  for (const ModelUsage& each : feed.state().usage_by_model.models())
-    lines.push_back(each.model + ": " + text(each.usage) + "; " + text(each.without_cost) + "; " +
-                    std::to_string(each.recorded_usd).substr(0, 4));
+  for (const ModelUsage& each : feed.state().used.models())
+    lines.push_back(each.model + ": " + text(each.all.usage) + "; " + text(each.all.without_cost) + "; " +
+                    std::to_string(each.all.recorded_usd).substr(0, 4));
   return lines;
 }
 
@@ -247,28 +247,28 @@ TEST_CASE("a recorded total covers all tokens before it") {
 TEST_CASE("the number of models is bounded") {
   Records r;
   Feed feed({r.user("go")});
-  for (std::size_t n = 0; n < 2 * UsageByModel::models_max; ++n)
+  for (std::size_t n = 0; n < 2 * StreamUsage::models_max; ++n)
     feed.write(spent_by(r, "model-" + std::to_string(n), "m" + std::to_string(n), tokens(1, 0, 0, 0)));
-  const auto& models = feed.state().usage_by_model.models();
-  REQUIRE(models.size() == UsageByModel::models_max + 1);
-  CHECK(models.back().model == UsageByModel::other_models);
-  CHECK(models.back().usage.input == UsageByModel::models_max);
+  const auto& models = feed.state().used.models();
+  REQUIRE(models.size() == StreamUsage::models_max + 1);
+  CHECK(models.back().model == StreamUsage::other_models);
+  CHECK(models.back().all.usage.input == StreamUsage::models_max);
 }
 
 TEST_CASE("of a model the name's beginning is kept") {
-  UsageByModel used;
-  for (int n = 0; n < 2; ++n) used.add(std::string(10'000, 'x') + std::to_string(n), {1, 0, 0, 0}, false);
+  StreamUsage used;
+  for (int n = 0; n < 2; ++n) used.add(0, std::string(10'000, 'x') + std::to_string(n), {1, 0, 0, 0});
   REQUIRE(used.models().size() == 1);
   CHECK(used.models().front().model.size() == 128);
-  CHECK(used.models().front().usage.input == 2);
+  CHECK(used.models().front().all.usage.input == 2);
 }
 
 TEST_CASE("a total that the records state raises a model's tokens, and never lowers them") {
-  UsageByModel used;
-  used.add("big", {5, 5, 0, 0}, true);
-  used.raise("big", {9, 3, 1, 0});
-  CHECK(used.models().front().usage == Usage{9, 5, 1, 0});
-  CHECK(used.models().front().without_cost == Usage{4, 0, 1, 0});
+  StreamUsage used;
+  used.add(0, "big", {5, 5, 0, 0}, 0.0);
+  used.raise(0, "big", {9, 3, 1, 0}, {9, 9, 9, 9});
+  CHECK(used.models().front().all.usage == Usage{9, 5, 1, 0});
+  CHECK(used.models().front().all.without_cost == Usage{4, 0, 1, 0});
 }
 
 }  // namespace

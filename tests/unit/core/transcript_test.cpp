@@ -131,6 +131,18 @@ TEST_CASE("an unknown type is counted by its name") {
   CHECK(feed.counts().types.at("weather") == 1);
 }
 
+TEST_CASE("fault 134: records of the newest versions are known") {
+  Records r;
+  Feed feed({r.user("hi")});
+  for (const char* type : {"agent-color", "attribution-snapshot", "content-replacement", "continued-in",
+                           "dev-mods", "fork-context-ref", "task-summary", "session-owner", "ended-by-model"})
+    feed.write(R"({"type":")" + std::string(type) + "\",\"sessionId\":\"t\"}\n");
+  for (const char* kind : {"session_cron_carry", "fork_briefing", "sandbox_instructions"})
+    feed.write(r.attachment(R"({"type":")" + std::string(kind) + "\"}"));
+  CHECK(feed.summary() == prompted);
+  CHECK(feed.counts().unknown_types.empty());
+}
+
 TEST_CASE("a known type without facts is not counted as unknown") {
   Records r;
   const Feed feed({r.user("hi"),

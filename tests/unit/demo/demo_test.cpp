@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "agents/roots.hpp"
@@ -24,7 +25,7 @@ struct Folded final : EventSink {
   std::map<std::string, int> outcomes;  // `turn.finished completed`
   std::vector<Todo> todos;
   RecordCounts counts;
-  StreamState state;
+  std::shared_ptr<Transcript> transcript;
   std::size_t pending = 0;
 
   Folded(const fs::path& path, const std::string& own_agent, std::string_view program = "claude-code") {
@@ -35,13 +36,13 @@ struct Folded final : EventSink {
     TranscriptOptions options;
     options.own_agent = own_agent;
     options.format = &find_agent_program(program)->format();
-    Transcript transcript(options);
+    transcript = std::make_shared<Transcript>(options);
     Workspace workspace;
-    transcript.feed({text.data(), size}, workspace, *this);
-    counts = transcript.counts();
-    state = transcript.state();
-    pending = transcript.pending_bytes();
+    transcript->feed({text.data(), size}, workspace, *this);
+    counts = transcript->counts();
+    pending = transcript->pending_bytes();
   }
+  const StreamState& state() const { return transcript->state(); }
   void on_event(const Event& event) override {
     const std::string type(type_name(event.body));
     ++events[type];
@@ -101,9 +102,9 @@ void check_complete(const Folded& folded) {
   CHECK(folded.counts.unknown_types.empty());
   CHECK(folded.counts.undecided_records == 0);
   CHECK(folded.pending == 0);
-  CHECK_FALSE(folded.state.turn_open);
-  CHECK(folded.state.tools.empty());
-  CHECK(folded.state.agents.empty());
+  CHECK_FALSE(folded.state().turn_open);
+  CHECK(folded.state().tools.empty());
+  CHECK(folded.state().agents.empty());
 }
 
 }  // namespace
@@ -121,12 +122,12 @@ TEST_CASE("the demo's session of Claude Code is assembled completely") {
   CHECK(main.counts.unknown_types.empty());
   CHECK(main.counts.duplicates == 0);
   CHECK(main.pending == 0);
-  CHECK(main.state.dialect == "claude-code");
-  CHECK(main.state.title == "The thirteenth month");
-  CHECK(main.state.cwd == "/home/keeper/lighthouse");
-  CHECK_FALSE(main.state.turn_open);
-  CHECK(main.state.tools.empty());
-  CHECK(main.state.agents.empty());
+  CHECK(main.state().dialect == "claude-code");
+  CHECK(main.state().title == "The thirteenth month");
+  CHECK(main.state().cwd == "/home/keeper/lighthouse");
+  CHECK_FALSE(main.state().turn_open);
+  CHECK(main.state().tools.empty());
+  CHECK(main.state().agents.empty());
   CHECK(main.events.at("session.started") == 1);
   CHECK(main.events.at("turn.started") == 2);
   CHECK(main.outcomes.at("turn.finished completed") == 2);
@@ -186,12 +187,12 @@ TEST_CASE("the demo's session of Codex is assembled completely") {
   const auto files = transcripts_in(stage.demo, "codex");
   REQUIRE(files.size() == 2);  // one of the subagent
   Folded main(files[0], "", "codex"), agent(files[1], "", "codex");
-  if (!main.state.parent.empty()) std::swap(main, agent);
+  if (!main.state().parent.empty()) std::swap(main, agent);
   check_complete(main);
   check_complete(agent);
   CHECK(main.counts.duplicates == 0);
-  CHECK(main.state.dialect == "codex-paginated");
-  CHECK(main.state.cwd == "/home/keeper/lighthouse");
+  CHECK(main.state().dialect == "codex-paginated");
+  CHECK(main.state().cwd == "/home/keeper/lighthouse");
   CHECK(main.outcomes.at("turn.finished completed") == 1);
   CHECK(main.outcomes.at("tool.finished ok") == 5);
   CHECK(main.outcomes.at("tool.finished error") == 1);
@@ -202,7 +203,7 @@ TEST_CASE("the demo's session of Codex is assembled completely") {
   CHECK(main.events.at("usage.updated") == 2);
   CHECK(main.events.at("limits.updated") == 2);
   CHECK(main.events.at("todo.updated") == 2);
-  CHECK_FALSE(agent.state.parent.empty());
+  CHECK_FALSE(agent.state().parent.empty());
   CHECK(agent.outcomes.at("turn.finished completed") == 1);
   CHECK(agent.outcomes.at("tool.finished ok") == 1);
 }
@@ -215,7 +216,7 @@ TEST_CASE("the demo's session of Copilot CLI is assembled completely") {
   const Folded main(files[0], "", "copilot");
   check_complete(main);
   CHECK(main.counts.duplicates == 0);
-  CHECK(main.state.is_closed);
+  CHECK(main.state().is_closed);
   CHECK(main.outcomes.at("turn.finished completed") == 1);
   CHECK(main.outcomes.at("tool.finished ok") == 5);
   CHECK(main.outcomes.at("agent.finished completed") == 1);
@@ -231,13 +232,13 @@ TEST_CASE("the demo's session of Pi is assembled completely") {
   const Folded main(files[0], "", "pi");
   check_complete(main);
   CHECK(main.counts.duplicates == 0);
-  CHECK(main.state.title == "Gulls");
+  CHECK(main.state().title == "Gulls");
   CHECK(main.outcomes.at("turn.finished completed") == 2);
   CHECK(main.outcomes.at("tool.finished ok") == 2);
   CHECK(main.outcomes.at("tool.finished error") == 1);
   CHECK(main.events.at("api.failed") == 1);
   CHECK(main.events.at("compaction.finished") == 1);
-  CHECK(main.state.cost_usd.value_or(0) > 0);
+  CHECK(main.state().cost_usd.value_or(0) > 0);
 }
 
 #ifdef __linux__

@@ -7,10 +7,10 @@ using namespace earshot;
 namespace {
 
 /// A million tokens of output, of a model that costs 10 USD for them.
-const std::vector<ModelUsage> priced = {{"opus", {}, {.input = 1, .output = 1'000'000}}};
-const std::vector<ModelUsage> unknown = {{"unheard-of", {}, {.input = 1, .output = 1'000'000}}};
-const std::vector<ModelUsage> output_only = {{"opus", {}, {.output = 1'000'000}}};
-const std::vector<ModelUsage> covered = {{"opus", {.input = 1, .output = 1'000'000}, {}}};
+const std::vector<ModelUsage> priced = {{"opus", {{}, {.input = 1, .output = 1'000'000}}}};
+const std::vector<ModelUsage> unknown = {{"unheard-of", {{}, {.input = 1, .output = 1'000'000}}}};
+const std::vector<ModelUsage> output_only = {{"opus", {{}, {.output = 1'000'000}}}};
+const std::vector<ModelUsage> covered = {{"opus", {{.input = 1, .output = 1'000'000}}}};
 
 ModelTable prices() {
   return std::get<ModelTable>(

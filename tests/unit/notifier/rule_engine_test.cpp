@@ -655,6 +655,30 @@ TEST_CASE("a limit of which 90 % is used causes one notice per period, whichever
   CHECK(harness.notices.size() == 2);
 }
 
+TEST_CASE("fault 131: a reset that varies by seconds is one period, and one that is over causes no notice") {
+  constexpr std::int64_t hour_ms = 3'600'000;
+  // Also where the resets are around the middle and the end of periods since 1970.
+  for (const std::int64_t shift_ms : {std::int64_t{0}, hour_ms / 2, hour_ms, 5 * hour_ms / 2, 4 * hour_ms}) {
+    EngineHarness harness;
+    const std::int64_t period_ms = 5 * hour_ms;
+    const std::int64_t resets = (harness.now_ms / period_ms + 1) * period_ms + shift_ms;
+    const auto state_limit = [&](std::int64_t resets_ms) {
+      harness.receive(harness.event(
+          "s", "limits.updated", 1,
+          R"(,"limit":"l","windows":[{"name":"five_hour","used_percent":95,"window_minutes":300,"resets_at":")" +
+              format_time(resets_ms) + R"("}])"));
+      harness.now_ms += 1000;
+    };
+    for (const std::int64_t jitter_ms : {0, -1000, 1000, -2000, 0}) state_limit(resets + jitter_ms);
+    CHECK(harness.notices.size() == 1);
+    harness.now_ms = resets + hour_ms;
+    state_limit(resets);
+    CHECK(harness.notices.size() == 1);
+    state_limit(resets + period_ms);
+    CHECK(harness.notices.size() == 2);
+  }
+}
+
 TEST_CASE("limits that only session frames state cause one notice per period") {
   EngineHarness harness;
   constexpr std::int64_t hour_ms = 3'600'000;

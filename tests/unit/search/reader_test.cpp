@@ -218,15 +218,15 @@ TEST_CASE("costs of the history are recorded or estimated, as a session frame st
 
 TEST_CASE("tokens of models are stored as text") {
   std::vector<ModelUsage> models(2);
-  models[0] = {"a model", {}, {1, 2, 3, 4, 5}};
-  models[1] = {"", {}, {UINT64_MAX, 0, 0, 0, 0}};
+  models[0] = {"a model", {{}, {1, 2, 3, 4, 5}}};
+  models[1] = {"", {{}, {UINT64_MAX, 0, 0, 0, 0}}};
   const auto read = search::decode_models(search::encode_models(models));
   REQUIRE(read.size() == 2);
   for (std::size_t n = 0; n < 2; ++n) {
     CHECK(read[n].model == models[n].model);
-    CHECK(read[n].without_cost == models[n].without_cost);
+    CHECK(read[n].all.without_cost == models[n].all.without_cost);
   }
-  CHECK(search::encode_models({{"unused", {7, 7, 7, 7, 7}, {}}}).empty());
+  CHECK(search::encode_models({{"unused", {{7, 7, 7, 7, 7}}}}).empty());
   CHECK(search::decode_models("").empty());
   CHECK(search::decode_models("nonsense\n\n1 2").size() == 3);
 }

@@ -103,16 +103,16 @@ TEST_CASE("tokens by model, recorded costs and waits of relayed events") {
       relayed());
   CHECK(feed.fields("turn.finished", {"waited_ms"}) == Lines{"1500"});
   CHECK(feed.state().times.turn_waited() == 1500);
-  const auto& models = feed.state().usage_by_model.models();
+  const auto& models = feed.state().used.models();
   REQUIRE(models.size() == 2);
   CHECK(models[0].model == "big");
-  CHECK(models[0].usage.input == 13);
-  CHECK(models[0].without_cost.input == 10);
-  CHECK(models[1].without_cost.input == 5);
+  CHECK(models[0].all.usage.input == 13);
+  CHECK(models[0].all.without_cost.input == 10);
+  CHECK(models[1].all.without_cost.input == 5);
   // A cost without a message is a total.
   feed.write(line("usage.updated",
                   R"(,"total":{"input":18,"output":0,"cache_read":0,"cache_write":0},"cost_usd":2)"));
-  CHECK(feed.state().usage_by_model.models()[0].without_cost.input == 0);
+  CHECK(feed.state().used.models()[0].all.without_cost.input == 0);
   feed.write(line("turn.started", R"(,"origin":"human")") + line("turn.finished", finished));
   CHECK(feed.fields("turn.finished", {"waited_ms"}) == Lines{"1500", "-"});
 }
@@ -216,8 +216,8 @@ TEST_CASE("what relayed events used in a day is counted as on their host") {
   };
   const TimeZone zone("UTC");
   const auto day_of = [](const Feed& feed) {
-    const ModelUsage& used = feed.state().usage_by_model.models().at(0);
-    return std::to_string(used.day.usage.input) + " of " + std::to_string(used.usage.input) + ", $" +
+    const ModelUsage& used = feed.state().used.models().at(0);
+    return std::to_string(used.day.usage.input) + " of " + std::to_string(used.all.usage.input) + ", $" +
            std::to_string(used.day.recorded_usd).substr(0, 4);
   };
   Feed feed({usage("2026-03-14T09:00:00Z", 5, 5), usage("2026-03-15T09:00:00Z", 7, 12)}, relayed());

@@ -56,6 +56,42 @@ TEST_CASE("Codex: a limit that resets a minute later is the same limit") {
               R"([{"name":"primary","used_percent":5,"resets_at":"2026-03-01T10:02:01Z"}])"});
 }
 
+TEST_CASE("fault 128: Codex: a request that did not fit fills the gauge and takes nothing away") {
+  const auto count = [](const std::string& total, const std::string& last) {
+    return event_line(R"({"type":"token_count","info":{"total_token_usage":)" + total +
+                      R"(,"last_token_usage":)" + last + R"(,"model_context_window":1000}})");
+  };
+  const std::string some = R"({"input_tokens":700,"output_tokens":20,"total_tokens":720})";
+  const std::string none = R"({"input_tokens":0,"output_tokens":0,"total_tokens":0})";
+  Feed feed(codex_options());
+  feed.write(count(some, some));
+  feed.write(count(R"({"input_tokens":0,"output_tokens":0,"total_tokens":1000})", none));
+  CHECK(feed.state().used.total() == Usage{700, 20});
+  CHECK(feed.state().context_tokens == 1000);
+  const std::string next = R"({"input_tokens":30,"output_tokens":1,"total_tokens":31})";
+  feed.write(count(next, next));  // the total begins anew
+  CHECK(feed.state().used.total() == Usage{730, 21});
+  CHECK(feed.state().context_tokens == 31);
+}
+
+TEST_CASE("fault 128: Codex: each process of a resumed session counts from zero") {
+  Feed feed(codex_options());
+  const auto count = [&](int total, int last) {
+    const auto tokens = [](int input) { return R"({"input_tokens":)" + std::to_string(input) + "}"; };
+    feed.write(event_line(R"({"type":"token_count","info":{"total_token_usage":)" + tokens(total) +
+                          R"(,"last_token_usage":)" + tokens(last) + "}}"));
+    return feed.state().used.total().input;
+  };
+  CHECK(count(300, 300) == 300);
+  CHECK(count(300, 300) == 300);  // again
+  CHECK(count(700, 400) == 700);
+  CHECK(count(300, 300) == 700);  // the first, written late
+  CHECK(count(700, 400) == 700);
+  CHECK(count(500, 500) == 1200);
+  CHECK(count(600, 600) == 1800);
+  CHECK(count(650, 50) == 1850);
+}
+
 TEST_CASE("Codex: a reset that is no time is unknown") {
   const Lines unknown{R"([{"name":"primary","used_percent":5}])"};
   for (const char* key : {"resets_at", "reset_at", "resets_in_seconds"})

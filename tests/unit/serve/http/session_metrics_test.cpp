@@ -79,15 +79,38 @@ TEST_CASE("tokens of models and sessions that alternate are counted by model") {
   };
   for (int n = 1; n <= 3; ++n) {
     write(first, n, "opus");
-    write(second, n, "haiku");
+    write(second, 10 + n, "haiku");
   }
   write(first, 4, "haiku");
-  write(second, 4, "bad{name}");
+  write(second, 14, "bad{name}");
   CHECK(tokens("opus", "cache_read") == "300");
   CHECK(tokens("opus", "input") == "30");
   CHECK(tokens("haiku", "cache_read") == "400");
   CHECK(tokens("haiku", "output") == "20");
   CHECK(tokens("(other)", "cache_write") == "1");
+}
+
+TEST_CASE("fault 127: what two transcripts repeat is counted once, whichever is read first") {
+  for (const bool is_original_first : {true, false}) {
+    CAPTURE(is_original_first);
+    MetricsFixture fixture;
+    FakeStream& original = fixture.stream("a");
+    FakeStream& fork = fixture.stream("b");  // of equal age: the name decides
+    const auto read = [&](FakeStream& stream) {
+      stream.write(answer(1, "x"), &fixture.server);
+      fixture.server.on_batch_end();
+      fixture.page();
+    };
+    read(is_original_first ? original : fork);
+    read(is_original_first ? fork : original);
+    const std::string label = R"({program="claude-code",model="opus",kind="cache_read"})";
+    CHECK(fixture.value("earshot_tokens_total" + label) == "100");
+    fork.write(answer(2, "y"), &fixture.server);
+    CHECK(fixture.value("earshot_tokens_total" + label) == "200");
+    fixture.server.on_removed(original);
+    fork.write(answer(3, "z"), &fixture.server);
+    CHECK(fixture.value("earshot_tokens_total" + label) == "300");
+  }
 }
 
 TEST_CASE("costs are counted by model, those of the history are not") {

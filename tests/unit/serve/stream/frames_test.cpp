@@ -207,7 +207,7 @@ TEST_CASE("a subagent is listed with its call, its tools and its tokens") {
                  "call-9"),
       nullptr);
   agent.write(test::prompt(0, "count"), nullptr);
-  agent.write(test::call(1, "Grep", R"({"pattern":"x"})", "call-10"), nullptr);
+  agent.write(test::call(2, "Grep", R"({"pattern":"x"})", "call-10"), nullptr);
   SessionStore sessions("h");
   sessions.session_of(main);
   Session& session = sessions.session_of(agent);
