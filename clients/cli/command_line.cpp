@@ -136,7 +136,8 @@ const CommandText<ListOptions> ls_text = {
     R"(CONTEXT: the share of the context's size that is used, or tokens if the size is unknown. COST: ~ marks an
 estimate from a table of prices. WAITED / WORKED: how long the session waited for you, and how long it worked.
 TOKENS: read and written so far, without cache reads. unseen: it finished, and you have not looked at it since
-with `show`, `focus` or on its page. Below the table: how much of the accounts' limits is used, and until when.
+with `show`, `focus` or on its page. failed: its last turn failed. Below the table: how much of the accounts'
+limits is used, and until when.
 In a narrow terminal the less important columns are left out.
 
 Examples:

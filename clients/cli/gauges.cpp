@@ -74,11 +74,14 @@ std::string cost_text(const Fields& usage) {
   return usd ? format_cost(*usd, source == "estimated" || source == "mixed") : std::string();
 }
 
+std::int64_t clock_offset_ms(const Fields& session) {
+  constexpr std::int64_t most = duration_max.count();
+  return std::clamp<std::int64_t>(session.integer("clock_offset_ms").value_or(0), -most, most);
+}
+
 std::optional<std::int64_t> status_since(const Fields& session) {
   const auto since = parse_time(session.object("status").text("since"));
-  if (!since) return std::nullopt;
-  constexpr std::int64_t most = duration_max.count();
-  return *since + std::clamp<std::int64_t>(session.integer("clock_offset_ms").value_or(0), -most, most);
+  return since ? std::optional(*since + clock_offset_ms(session)) : std::nullopt;
 }
 
 std::optional<SessionTimes> session_times(const Fields& session, std::int64_t now_ms) {

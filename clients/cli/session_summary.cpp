@@ -226,13 +226,16 @@ std::string last_column(const Fields& session, const SessionRow& row, Charset ch
   return to_display_line(session.object("turn").text("prompt"), charset);
 }
 
-// The reason of a wait replaces the state: `permission`, not `waiting, permission`.
+// The reason of a wait replaces the state: `permission`, not `waiting, permission`; and `failed` is idle.
 std::string status_cell(const SessionRow& row, const StateStyle& state, Charset charset) {
-  std::string text(glyph(state.glyph, charset));
+  std::string text(glyph(row.turn_failed ? Glyph::error : state.glyph, charset));
   text += ' ';
   if (row.state == "waiting" && !row.reason.empty()) return text + row.reason;
   if (row.host_offline) return text + "offline" + (row.offline_age.empty() ? "" : " " + row.offline_age);
-  text += row.state.empty() ? "unknown" : row.state;
+  if (row.turn_failed && row.state == "idle")
+    text += "failed";
+  else
+    text += (row.state.empty() ? "unknown" : row.state) + (row.turn_failed ? ", failed" : "");
   if (!row.reason.empty()) text += ", " + row.reason;
   return row.unseen ? text + ", unseen" : text;
 }
@@ -242,8 +245,9 @@ std::vector<Cell> cells_of(const SessionRow& row, bool several_hosts, bool sever
   const StateStyle& state = states[rank_of(row.state)];
   const bool waiting = row.state == "waiting", ended = row.state == "ended";
   const Style body = ended ? Style::dim : Style::plain;
+  const Style status = row.turn_failed ? Style::bad : row.unseen ? Style::bold : state.style;
   return {
-      {status_cell(row, state, charset), row.unseen ? Style::bold : state.style},
+      {status_cell(row, state, charset), status},
       {several_hosts ? row.host : std::string(), body},
       {several_programs ? row.program : std::string(), body},
       {row.session, Style::dim},
@@ -285,7 +289,8 @@ SessionRow make_session_row(const Fields& session, Charset charset, std::int64_t
   row.project = to_display_line(project.empty() ? directory : last_component(project), charset);
   row.project_path = project.empty() ? directory : project;
   if (const std::uint64_t number = turn.count("number"); number > 0) row.turn = std::to_string(number);
-  if (row.state != "ended") row.tool = current_tool(session, charset, now_ms);
+  const std::int64_t offset_ms = clock_offset_ms(session);
+  if (row.state != "ended") row.tool = current_tool(session, charset, now_ms - offset_ms);
   row.todo = todo_summary(session, charset).progress;
   const Fields usage = session.object("usage");
   row.context = context_text(usage, charset);
@@ -293,10 +298,12 @@ SessionRow make_session_row(const Fields& session, Charset charset, std::int64_t
   row.cost = cost_text(usage);
   row.times = times_column(session, now_ms);
   row.tokens = tokens_column(usage);
-  row.unseen = session.flag("unseen") && row.state != "waiting" && row.state != "working";
+  const bool is_over = row.state != "waiting" && row.state != "working";
+  row.unseen = is_over && session.flag("unseen");
+  row.turn_failed = is_over && !row.host_offline && !turn.flag("open") && turn.text("outcome") == "failed";
   if (const auto active = parse_time(session.text("last_activity"))) {
-    row.activity_ms = *active;
-    row.age = format_age(Ms(now_ms - *active));
+    row.activity_ms = *active + offset_ms;
+    row.age = format_age(Ms(now_ms - row.activity_ms));
   }
   row.last = last_column(session, row, charset);
   return row;
@@ -342,19 +349,13 @@ std::string format_session_table(std::vector<SessionRow> sessions, const Display
   for (const SessionRow& row : sessions)
     rows.push_back(cells_of(row, hosts.size() > 1, programs.size() > 1, display.charset));
   static const std::vector<Column> columns = {
-      {"STATUS", 0, 24, 0},
-      {"HOST", 4, 16, 3},
-      {"PROGRAM", 0, 11, 3},
-      {"SESSION", 0, 18, 4},
-      {"PROJECT", 8, 24, 0},
-      {"TURN", 0, 6, 6, true},
-      {"TOOL", 14, 28, 4},
-      {"TODO", 0, 9, 5},
-      {"CONTEXT", 0, 10, 2, true},
-      {"COST", 0, 10, 3, true},
-      {"WAITED / WORKED", 0, 15, 7, true},
-      {"TOKENS", 0, 8, 8, true},
-      {"AGE", 0, 5, 0, true},
+      {"STATUS", 0, 32, 0},  // fits every state and reason of the protocol
+      {"HOST", 4, 16, 3},        {"PROGRAM", 0, 11, 3},
+      {"SESSION", 0, 18, 1},     {"PROJECT", 8, 24, 0},
+      {"TURN", 0, 6, 7, true},   {"TOOL", 14, 28, 4},
+      {"TODO", 0, 9, 6},         {"CONTEXT", 0, 10, 2, true},
+      {"COST", 0, 10, 5, true},  {"WAITED / WORKED", 0, 15, 8, true},
+      {"TOKENS", 0, 8, 9, true}, {"AGE", 0, 5, 0, true},
       {"LAST", 20, 0, 1},
   };
   return format_table(columns, rows, display);

@@ -37,11 +37,12 @@ TodoSummary todo_summary(const Fields& frame, Charset charset);
 struct SessionRow {
   std::string state, reason, detail;
   std::string host, program, session, project, turn, tool, todo, context, cost, times, tokens, age, last;
-  std::string session_id;    // raw
-  std::string project_path;  // raw, decides the colour
-  std::int64_t activity_ms = 0;
+  std::string session_id;        // raw
+  std::string project_path;      // raw, decides the colour
+  std::int64_t activity_ms = 0;  // by the daemon's clock
   std::optional<double> context_percent;
   bool unseen = false;        // a turn finished, and the user has not looked since
+  bool turn_failed = false;   // the last one, and nothing happens since
   bool host_offline = false;  // at a hub: the session's host does not report
   std::string offline_age;    // for how long
   /// `ada:api`, to distinguish hosts.

@@ -230,6 +230,52 @@ TEST_CASE("in 80 columns the context and the cost are shown, and no line is long
     CHECK(display_width(text.substr(at, text.find('\n', at) - at)) <= 80);
 }
 
+TEST_CASE("fault 155: 80 columns show the session and its whole status before its cost") {
+  const auto session = [](const std::string& status) {
+    return row(
+        R"({"type":"session","host":"dev7","session":"2eaa1c04-77","project":"/home/u/storefront","title":"Rewrite the checkout","status":)" +
+        status +
+        R"(,"unseen":true,"turn":{"number":31},"tools":[{"call":"t","tool":"Bash","started":"2025-11-04T11:57:55Z"}],"usage":{"input":1000,"output":2000,"context":190000,"context_window":200000,"cost_usd":1234.5},"last_activity":"2025-11-04T11:59:57Z"})");
+  };
+  const std::string text = format_session_table(
+      {session(R"({"state":"working"})"), session(R"({"state":"idle","reason":"background"})")},
+      {Charset::utf8, Palette::none, 80});
+  CHECK(text.find("SESSION") != text.npos);
+  CHECK(text.find("2eaa1c04") != text.npos);
+  CHECK(text.find("○ idle, background, unseen ") != text.npos);
+  CHECK(text.find("COST") == text.npos);
+}
+
+TEST_CASE("fault 155: a failed last turn is in the status") {
+  const auto status = [](const std::string& state, const std::string& turn, const std::string& more = "") {
+    const std::string text =
+        format_session_table({row(R"({"type":"session","session":"s","status":{"state":")" + state +
+                                  R"("},"turn":{)" + turn + "}" + more + "}")},
+                             {Charset::utf8, Palette::none, 0});
+    return text.substr(text.find('\n') + 1, text.find("  s", text.find('\n')) - text.find('\n') - 1);
+  };
+  CHECK(status("idle", R"("outcome":"failed")") == "✗ failed");
+  CHECK(status("idle", R"("outcome":"failed")", R"(,"unseen":true)") == "✗ failed, unseen");
+  CHECK(status("ended", R"("outcome":"failed")") == "✗ ended, failed");
+  CHECK(status("idle", R"("outcome":"completed")") == "○ idle");
+  CHECK(status("idle", R"("outcome":"failed","open":true)") == "○ idle");  // the next turn has begun
+  CHECK(status("working", R"("outcome":"failed")") == "● working");
+}
+
+TEST_CASE("fault 155: at a hub times and the order of rows are by the hub's clock") {
+  std::string behind = idle, exact = idle;
+  behind.insert(
+      1,
+      R"("clock_offset_ms":3600000,"tools":[{"call":"t","tool":"Bash","started":"2025-11-04T10:59:55Z"}],)");
+  behind.replace(behind.find("T10:00"), 6, "T10:58");
+  behind.replace(behind.find("Paint"), 5, "Later");
+  exact.replace(exact.find("T10:00"), 6, "T11:57");
+  CHECK(row(behind).tool == "Bash 5.0s");
+  CHECK(row(behind).age == "2m");
+  const std::string text = format_session_table({row(exact), row(behind)}, {});
+  CHECK(text.find("Later it") < text.find("Paint it"));
+}
+
 TEST_CASE("hosts are a column only where there are several") {
   std::string other = idle;
   other.replace(other.find("dev7"), 4, "dev9");
