@@ -104,7 +104,7 @@ int browsers_command(const BrowsersOptions& options, const DaemonAddresses& addr
   Output out;
   if (options.json) {
     const auto list = response->get("browsers");
-    out.write(json_line(list ? simdjson::minify(*list) : "[]", is_terminal(1)));
+    out.write_json_line(list ? simdjson::minify(*list) : "[]");
   } else {
     out.write(browsers.empty() ? no_browsers : table(browsers, stdout_display(options.colour)));
   }

@@ -47,15 +47,4 @@ void mark_seen(const DaemonAddresses& addresses, std::string_view session) {
   send_request(addresses, {.method = "POST", .target = "/v1/seen", .body = body});
 }
 
-int finish(Output& out) {
-  out.flush();
-  if (out.error().empty()) return exit_ok;
-  print_message("cannot write the output: " + out.error());
-  return exit_failed;
-}
-
-std::string json_line(std::string_view json, bool for_terminal) {
-  return (for_terminal ? to_display_json(json) : std::string(json)) + "\n";
-}
-
 }  // namespace earshot::cli

@@ -242,10 +242,4 @@ int print_http_error(const HttpResult& result, const DaemonAddresses& addresses)
 /// Removes the session's unseen mark. A daemon that knows none, or not this session, is no error.
 void mark_seen(const DaemonAddresses& addresses, std::string_view session);
 
-/// Flushes the output; returns exit_failed, with a message, if it could not be written.
-int finish(Output& out);
-
-/// `--json` on a terminal must not contain raw control characters.
-std::string json_line(std::string_view json, bool for_terminal);
-
 }  // namespace earshot::cli

@@ -75,7 +75,7 @@ std::string report_json(const Findings& findings) {
     json.member("text", finding.text).member_if_any("advice", finding.advice).end_object();
   });
   json.end_object();
-  return out + "\n";
+  return out;
 }
 
 }  // namespace doctor
@@ -168,8 +168,10 @@ int doctor_command(const ReportOptions& options) {
   findings.push_back(doctor::check_clock(now, newest_ms));
 
   Output out;
-  out.write(options.json ? doctor::report_json(findings)
-                         : doctor::report(findings, stdout_display(options.colour)));
+  if (options.json)
+    out.write_json_line(doctor::report_json(findings));
+  else
+    out.write(doctor::report(findings, stdout_display(options.colour)));
   if (finish(out) != exit_ok) return exit_failed;
   return doctor::has_problem(findings) ? exit_failed : exit_ok;
 }

@@ -177,7 +177,7 @@ int focus_command(const FocusOptions& options, const DaemonAddresses& all) {
   if (report.focused) mark_seen(addresses, target.session);
   Output out;
   if (options.json)
-    out.write(json_line(focus_json(target, pid, report), is_terminal(1)));
+    out.write_json_line(focus_json(target, pid, report));
   else if (report.focused)
     out.write(report_text(target, pid, report));
   else

@@ -20,15 +20,6 @@ constexpr const char* no_sessions =
 
 constexpr const char* no_match = "no session matches the filters\n";
 
-std::string json_array(const std::vector<std::string>& frames, bool for_terminal) {
-  std::string out = "[";
-  for (const std::string& frame : frames) {
-    if (out.size() > 1) out += ",\n ";
-    out += for_terminal ? to_display_json(frame) : frame;
-  }
-  return out + "]\n";
-}
-
 std::string unseen_line(std::size_t count, const DisplayOptions& display) {
   const std::string what = plural(count, "session") + (count == 1 ? " has" : " have");
   return Line().add(what + " finished unseen: earshot show SESSION", Style::dim).str(display) + "\n";
@@ -76,7 +67,7 @@ int list_command(const ListOptions& options, const DaemonAddresses& addresses) {
   }
   Output out;
   if (options.json) {
-    out.write(json_array(frames, is_terminal(1)));
+    out.write_json_array(frames);
   } else if (rows.empty()) {
     out.write(options.filters.empty() ? no_sessions : no_match);
   } else {

@@ -282,7 +282,7 @@ std::string ReplayStats::json() const {
   json.end_object();
   add_counts(json, "events", events_by_type());
   json.end_object();
-  return out + "\n";
+  return out;
 }
 
 // --- events ---
@@ -301,11 +301,7 @@ struct Settings {
 class Printer : public EventSink {
  public:
   Printer(const Settings& settings, EventFormatter* formatter, ReplayStats* stats, Output& out)
-      : settings_(settings),
-        formatter_(formatter),
-        stats_(stats),
-        out_(out),
-        safe_json_(is_terminal(STDOUT_FILENO)) {
+      : settings_(settings), formatter_(formatter), stats_(stats), out_(out) {
     encode_.view = settings.options.view;
     encode_.filter = settings.filter;
   }
@@ -322,14 +318,14 @@ class Printer : public EventSink {
     const bool is_recorded = place_->session.empty() || (place_->is_likely && !recorded.empty());
     const std::string& session = is_recorded ? recorded : place_->session;
     const StreamAddress address{settings_.host, place_->stream, session.empty() ? place_->stream : session};
-    if (formatter_ == nullptr && !safe_json_) {
+    if (formatter_ == nullptr && !out_.is_terminal()) {
       append_event(out_.buffer(), event, address, encode_);
       out_.buffer() += '\n';
     } else {
       json_.clear();
       append_event(json_, event, address, encode_);
       if (formatter_ == nullptr) {
-        out_.buffer() += json_line(json_, true);
+        out_.write_json_line(json_);
       } else if (const auto frame = parser_.parse(json_)) {
         formatter_->format(*frame, out_.buffer());
       }
@@ -343,7 +339,6 @@ class Printer : public EventSink {
   ReplayStats* stats_;         // null: not requested
   Output& out_;
   EncodeOptions encode_;
-  bool safe_json_;
   const Transcript* transcript_ = nullptr;
   const TranscriptPlace* place_ = nullptr;
   FrameParser parser_;
@@ -442,7 +437,10 @@ int replay_command(const ReplayOptions& options) {
     }
   }
   stats.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  if (options.stats) out.write(options.json ? stats.json() : stats.table(display));
+  if (options.stats && options.json)
+    out.write_json_line(stats.json());
+  else if (options.stats)
+    out.write(stats.table(display));
   return std::max(exit_code, finish(out));
 }
 

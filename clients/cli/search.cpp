@@ -136,7 +136,8 @@ int run_search(const SearchOptions& options, const DaemonAddresses& addresses) {
   const DisplayOptions display = stdout_display(options.colour);
   Output out;
   FrameParser parser;
-  std::string after, json;
+  std::string after;
+  std::vector<std::string> json;
   std::size_t printed = 0;
   bool more = false, incomplete = false;
   do {
@@ -150,7 +151,7 @@ int run_search(const SearchOptions& options, const DaemonAddresses& addresses) {
     }
     for (const Fields& each : answer->objects("results")) {
       if (options.json)
-        json += (json.empty() ? "[" : ",\n ") + simdjson::minify(each.raw());
+        json.push_back(simdjson::minify(each.raw()));
       else
         append_result(out.buffer(), each, display);
       out.flush_if_full();
@@ -162,8 +163,7 @@ int run_search(const SearchOptions& options, const DaemonAddresses& addresses) {
     if (!more || printed >= options.limit || incomplete) print_index(answer->object("index"), printed > 0);
   } while (more && printed < options.limit && !incomplete);
   if (options.json) {
-    json += json.empty() ? "[]" : "]";
-    out.write(json_line(json, is_terminal(1)));
+    out.write_json_array(json);
   } else if (printed > 0) {
     out.write("\n" + Line().add("open one: earshot show SESSION", Style::dim).str(display) + "\n");
   }

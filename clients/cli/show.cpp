@@ -130,7 +130,6 @@ class Reader {
 
 int print(Reader& reader, const ShowOptions& options) {
   const DisplayOptions display = stdout_display(options.colour);
-  const bool safe_json = is_terminal(1);
   Pager pager(!options.no_pager && !options.json);
   Output out(pager.fd());
   FrameParser parser;
@@ -141,7 +140,7 @@ int print(Reader& reader, const ShowOptions& options) {
   const auto visit = [&](const Timeline::Step& step) {
     any = true;
     if (options.json) {
-      out.write(json_line(step.json, safe_json));
+      out.write_json_line(step.json);
     } else {
       view.write(step, reader.timeline(), out.buffer());
       out.flush_if_full();

@@ -110,7 +110,7 @@ std::string status_json(const Health& health, const SessionCounts& counts) {
     json.member_if_any("advice", problem.advice).end_object();
   });
   json.end_object();
-  return out + "\n";
+  return out;
 }
 
 }  // namespace
@@ -130,8 +130,10 @@ int status_command(const ReportOptions& options, const DaemonAddresses& addresse
   const HttpResult metrics = send_request(addresses, {.target = "/metrics"});
   const SessionCounts counts = parse_session_counts(metrics.response.body);
   Output out;
-  out.write(options.json ? status_json(*health, counts)
-                         : health_text(*health, counts, stdout_display(options.colour)));
+  if (options.json)
+    out.write_json_line(status_json(*health, counts));
+  else
+    out.write(health_text(*health, counts, stdout_display(options.colour)));
   return finish(out) == exit_ok && !has_problem(*health) ? exit_ok : exit_failed;
 }
 

@@ -184,7 +184,10 @@ class StatusLineCommand {
   // Prints a line if it differs from the last one.
   void print(std::string line) {
     if (last_ && *last_ == line) return;
-    out_.write(line + "\n");
+    if (options_.json)
+      out_.write_json_line(line);
+    else
+      out_.write(line + "\n");
     out_.flush();
     last_ = std::move(line);
   }

@@ -1,15 +1,12 @@
 #include "cli/style.hpp"
 
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <iterator>
 #include <numeric>
 
@@ -141,8 +138,6 @@ std::string Line::str(const DisplayOptions& display) const {
   return out;
 }
 
-bool is_terminal(int fd) { return ::isatty(fd) == 1; }
-
 std::size_t terminal_columns() {
   winsize size{};
   if (!is_terminal(STDOUT_FILENO)) return 0;
@@ -152,24 +147,6 @@ std::size_t terminal_columns() {
 
 DisplayOptions stdout_display(ColourMode mode) {
   return {charset_of_locale(), palette(mode), terminal_columns()};
-}
-
-void Output::flush() {
-  std::string_view rest = buffer_;
-  while (!rest.empty() && !closed_ && error_.empty()) {
-    const ssize_t written = ::write(fd_, rest.data(), rest.size());
-    if (written >= 0) {
-      rest.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EPIPE) {
-      closed_ = true;
-    } else if (errno == EAGAIN) {
-      pollfd writable{fd_, POLLOUT, 0};  // stdout may be shared and non-blocking
-      ::poll(&writable, 1, -1);
-    } else if (errno != EINTR) {
-      error_ = std::strerror(errno);
-    }
-  }
-  buffer_.clear();
 }
 
 Pager::Pager(bool enabled) {

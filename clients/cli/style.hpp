@@ -1,4 +1,4 @@
-// Output: colours, symbols, lines and tables that fit the terminal, a buffered writer and the pager.
+// Output: colours, symbols, lines and tables that fit the terminal, and the pager.
 #pragma once
 #include <cstddef>
 #include <cstdio>
@@ -8,6 +8,7 @@
 
 #include "base/display_text.hpp"
 #include "common/format.hpp"
+#include "common/output.hpp"
 
 namespace earshot::cli {
 
@@ -99,44 +100,11 @@ std::string format_table(const std::vector<Column>& columns, const std::vector<s
 
 enum class ColourMode { always, never, automatic };
 
-bool is_terminal(int fd);
-
 /// Columns of the terminal on stdout; 0 if stdout is not a terminal.
 std::size_t terminal_columns();
 
 /// From the locale, TERM, NO_COLOR and the type of stdout.
 DisplayOptions stdout_display(ColourMode mode);
-
-/// A buffered writer. A closed pipe (EPIPE) is not an error: later output is dropped and `closed()` is true.
-class Output {
- public:
-  static constexpr std::size_t buffer_bytes = 256 << 10;  // flushed at this size
-
-  explicit Output(int fd = 1) : fd_(fd) {}
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
-  ~Output() { flush(); }
-
-  /// For appending directly; call flush_if_full() afterwards.
-  std::string& buffer() { return buffer_; }
-  void flush_if_full() {
-    if (buffer_.size() >= buffer_bytes) flush();
-  }
-  void write(std::string_view text) {
-    buffer_ += text;
-    flush_if_full();
-  }
-  void flush();
-  bool closed() const { return closed_; }
-  /// Such as a full disk; empty: none.
-  const std::string& error() const { return error_; }
-
- private:
-  int fd_;
-  std::string buffer_;
-  bool closed_ = false;
-  std::string error_;
-};
 
 /// Runs $PAGER, or `less -FRX`, during its lifetime: write to fd(). ^C then belongs to the pager.
 class Pager {

@@ -97,7 +97,6 @@ void Backfill::drain(const std::function<void(std::string_view json)>& take) {
 TailPrinter::TailPrinter(const TailOptions& options, bool pretty)
     : options_(options),
       pretty_(pretty),
-      safe_json_(is_terminal(STDOUT_FILENO)),
       resumer_(resumer_options(options, pretty)),
       formatter_(stdout_display(options.colour), options.verbose) {}
 
@@ -215,7 +214,7 @@ void TailPrinter::print_changed_sessions() {
     remember_status(frame->text("session"), status);
     if (pretty_ && status.text("state") != "waiting") continue;
     if (!pretty_) {
-      out_.write(json_line(json, safe_json_));
+      out_.write_json_line(json);
     } else {
       formatter_.set_columns(terminal_columns());
       formatter_.format(*frame, out_.buffer());
@@ -238,7 +237,7 @@ void TailPrinter::print(const Fields& frame, std::string_view json) {
     formatter_.set_columns(terminal_columns());
     formatter_.format(frame, out_.buffer());
   } else {
-    out_.write(json_line(json, safe_json_ || json.find('\n') != json.npos));
+    out_.write_json_line(json);
   }
   out_.flush_if_full();
 }

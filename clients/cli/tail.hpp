@@ -86,7 +86,6 @@ class TailPrinter {
 
   const TailOptions& options_;
   bool pretty_;
-  bool safe_json_;
   bool failed_ = false;
   bool is_first_ = true;  // connection
   bool snapshot_printed_ = false;

@@ -98,7 +98,7 @@ int usage_command(const UsageOptions& options) {
   const UsageReport report(usage, options.by, {files.files.size(), reading.bytes, options.since_ms});
   Output out;
   if (options.json)
-    out.write(json_line(report.json(), is_terminal(STDOUT_FILENO)));
+    out.write_json_line(report.json());
   else if (report.rows().empty())
     out.write(options.since_ms ? "no tokens were used since then\n" : "no transcripts with tokens found\n");
   else

@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstring>
 #include <future>
-#include <iostream>
 #include <memory>
 
 #include "base/file.hpp"
@@ -16,6 +15,7 @@
 #include "common/client.hpp"
 #include "common/format.hpp"
 #include "common/notifier_health.hpp"
+#include "common/output.hpp"
 #include "notifier/notifier.hpp"
 #include "notifier/rule_engine.hpp"
 #include "notifier/rules_file.hpp"
@@ -90,9 +90,9 @@ std::vector<SinkProblem> check_sinks(const Rules& rules) {
   return problems;
 }
 
-void print_json(const ReadRules& read, const std::vector<SinkProblem>& problems) {
-  std::string out;
-  JsonWriter writer(out);
+std::string check_json(const ReadRules& read, const std::vector<SinkProblem>& problems) {
+  std::string json;
+  JsonWriter writer(json);
   writer.begin_object().member("good", read.problems.empty());
   writer.key("problems").array(read.problems, [&](const Problem& each) {
     writer.begin_object()
@@ -119,7 +119,24 @@ void print_json(const ReadRules& read, const std::vector<SinkProblem>& problems)
     writer.member("description", explain(rule, read.rules)).end_object();
   });
   writer.end_object();
-  std::cout << out << "\n";
+  return json;
+}
+
+void write_check(const ReadRules& read, const std::vector<SinkProblem>& problems, common::Output& out) {
+  if (!read.problems.empty()) {
+    for (const Problem& each : read.problems) out.write(safe_text(each.text()) + "\n");
+    return;
+  }
+  for (const Rule& rule : read.rules.rules) out.write(explain(rule, read.rules) + "\n");
+  if (read.rules.rules.empty()) out.write("There are no rules: no notices are sent.\n\n");
+  out.write("Sinks\n");
+  for (const auto& [name, sink] : read.rules.sinks) out.write("  " + explain(sink));
+  out.write("\nEvents older than " + duration_literal(common::Ms(read.rules.max_age_ms)) +
+            " cause no notices. " +
+            (read.rules.wants_text() ? "Session text is requested, as a rule uses it.\n"
+                                     : "No session text is requested: only names, times and numbers.\n"));
+  for (const SinkProblem& each : problems)
+    out.write((each.fatal ? "WRONG: sink " : "note: sink ") + each.sink + ": " + safe_text(each.why) + "\n");
 }
 
 }  // namespace
@@ -229,25 +246,12 @@ int check_command(const Options& options) {
   const bool bad =
       std::any_of(problems.begin(), problems.end(), [](const SinkProblem& each) { return each.fatal; });
   const int exit_code = !read.problems.empty() ? exit_usage : bad ? exit_failed : exit_ok;
-  if (options.json) {
-    print_json(read, problems);
-    return exit_code;
-  }
-  if (!read.problems.empty()) {
-    for (const Problem& each : read.problems) std::cout << safe_text(each.text()) << "\n";
-    return exit_code;
-  }
-  for (const Rule& rule : read.rules.rules) std::cout << explain(rule, read.rules) << "\n";
-  if (read.rules.rules.empty()) std::cout << "There are no rules: no notices are sent.\n\n";
-  std::cout << "Sinks\n";
-  for (const auto& [name, sink] : read.rules.sinks) std::cout << "  " << explain(sink);
-  std::cout << "\nEvents older than " << duration_literal(common::Ms(read.rules.max_age_ms))
-            << " cause no notices. "
-            << (read.rules.wants_text() ? "Session text is requested, as a rule uses it.\n"
-                                        : "No session text is requested: only names, times and numbers.\n");
-  for (const SinkProblem& each : problems)
-    std::cout << (each.fatal ? "WRONG: " : "note: ") << "sink " << each.sink << ": " << safe_text(each.why)
-              << "\n";
+  common::Output out;
+  if (options.json)
+    out.write_json_line(check_json(read, problems));
+  else
+    write_check(read, problems, out);
+  if (finish(out) != exit_ok) return exit_failed;
   return exit_code;
 }
 
@@ -421,12 +425,13 @@ int test_command(const Options& options) {
   const auto as_done = session_cache.done_context(*frame, as_event);  // a status may state this, too
   bool all_sent = true;
   std::size_t matched = 0;
+  common::Output out;
   for (const Rule& rule : read.rules.rules) {
     const bool is_done = as_done && find_mismatch(rule, *as_done).why.empty();
     const EventContext& context = is_done ? *as_done : as_event;
     const Mismatch miss = find_mismatch(rule, context);
     if (!miss.why.empty()) {
-      if (!options.json) std::cout << rule.name << ": no, " << safe_text(miss.why) << "\n";
+      if (!options.json) out.write(rule.name + ": no, " + safe_text(miss.why) + "\n");
       continue;
     }
     ++matched;
@@ -435,19 +440,19 @@ int test_command(const Options& options) {
       std::string line;
       JsonWriter writer(line);
       write_notice(writer, notice);
-      std::cout << line << "\n";
+      out.write_json_line(line);
     } else {
-      std::cout << rule.name << ": yes\n";
+      out.write(rule.name + ": yes\n");
     }
     const auto show = [&](const std::string& name, std::int64_t hold, std::string_view when) {
       const Sink* const sink = read.rules.sink(name);
       if (sink == nullptr) return;
       if (hold < 0) hold = rule.hold_ms_for(*sink);
       if (!options.json)
-        std::cout << "  " << name
-                  << (hold > 0 ? " after " + duration_literal(common::Ms(hold)) : " immediately") << when
-                  << ": " << preview(*sink, notice);
+        out.write("  " + name + (hold > 0 ? " after " + duration_literal(common::Ms(hold)) : " immediately") +
+                  std::string(when) + ": " + preview(*sink, notice));
       if (!options.send) return;
+      out.flush();
       const Delivery delivery = send(*sink, notice);
       all_sent = all_sent && delivery.done;
       print_message(name + ": " + (delivery.done ? "sent" : "not sent: " + safe_text(delivery.why)));
@@ -457,8 +462,8 @@ int test_command(const Options& options) {
       for (const std::string& name : step.sinks) show(name, step.after_ms, " without an answer");
     }
   }
-  if (matched == 0 && !options.json) std::cout << "No rule matches.\n";
-  return all_sent ? exit_ok : exit_failed;
+  if (matched == 0 && !options.json) out.write("No rule matches.\n");
+  return finish(out) == exit_ok && all_sent ? exit_ok : exit_failed;
 }
 
 // --- `earshot-notify why`
@@ -476,21 +481,20 @@ std::string describe(const common::SinkHealth& sink) {
   return text;
 }
 
-void print_health(const common::NotifierHealth& health, bool json) {
+void write_health(const common::NotifierHealth& health, bool json, common::Output& out) {
   if (json) {
-    std::string out;
-    JsonWriter writer(out);
+    std::string line;
+    JsonWriter writer(line);
     writer.begin_object();
     common::write_health(writer, health);
     writer.end_object();
-    std::cout << to_display_json(out) << "\n";
-    return;
+    return out.write_json_line(line);
   }
-  if (!health.sinks.empty()) std::cout << "\nSinks\n";
+  if (!health.sinks.empty()) out.write("\nSinks\n");
   for (const auto& [name, sink] : health.sinks)
-    std::cout << "  " << safe_text(name + ": " + describe(sink)) << "\n";
+    out.write("  " + safe_text(name + ": " + describe(sink)) + "\n");
   if (!health.rules_problem.empty())
-    std::cout << "\nThe rules were not reloaded: " << safe_text(health.rules_problem) << "\n";
+    out.write("\nThe rules were not reloaded: " + safe_text(health.rules_problem) + "\n");
 }
 
 }  // namespace
@@ -503,9 +507,10 @@ int why_command(const Options& options) {
     return exit_failed;
   }
   common::FrameParser parser;
+  common::Output out;
   for (const std::string& line : lines) {
     if (options.json) {
-      std::cout << to_display_json(line) << "\n";
+      out.write_json_line(line);
       continue;
     }
     const auto fields = parser.parse(line);
@@ -522,11 +527,11 @@ int why_command(const Options& options) {
     if (!fields->text("why").empty()) text += " — " + std::string(fields->text("why"));
     if (const std::int64_t next_ms = fields->integer("next_ms").value_or(0); next_ms > 0)
       text += "; next try " + format_local_clock(next_ms);
-    std::cout << safe_text(text) << "\n";
+    out.write(safe_text(text) + "\n");
   }
   common::NotifierHealth health;
-  if (common::read_notifier_health(paths.directory, health)) print_health(health, options.json);
-  return exit_ok;
+  if (common::read_notifier_health(paths.directory, health)) write_health(health, options.json, out);
+  return finish(out);
 }
 
 }  // namespace earshot::notifier

@@ -65,6 +65,42 @@ class Tail(DaemonCase):
         assert_no_control_characters(self, table.plain())
         pretty.stop()
 
+    def test_154_json_on_a_terminal_has_no_raw_control_character(self):
+        daemon = self.start()
+        client = daemon.subscriber()
+        session = Session(self.root, cwd=f"/home/ada/e{CONTROL_SEQUENCES}")
+        Registry(self.root, session.session, self.process()).set_status("busy")
+        session.prompt(f"needle {CONTROL_SEQUENCES}")
+        session.result(session.tool_call(f"Tool{CONTROL_SEQUENCES}", {"file_path": CONTROL_SEQUENCES}))
+        session.append({"type": f"odd{CONTROL_SEQUENCES}", "sessionId": session.session}, {"type": "custom-title", "customTitle": f"title {CONTROL_SEQUENCES}", "sessionId": session.session})
+        session.reply(f"answer {CONTROL_SEQUENCES}", stop_reason="end_turn")
+        os.mkfifo(os.path.join(os.path.dirname(session.path), "A\x9b31mB\u202eC\x7f.jsonl"))
+        client.wait_frame(type="turn.finished", session=session.session)
+        wait_for(lambda: "31mB" in self.health_problems(), "the problem of the FIFO")
+        wait_for(lambda: earshot("search", "needle", "--state", self.state, home=self.home).returncode == 0, "the index")
+        commands = {
+            "ls": ["ls"], "tail": ["tail", "--since", "1h"], "show": ["show", session.session], "search": ["search", "needle"], "focus": ["focus", session.session],
+            "status": ["status"], "statusline": ["statusline"], "browsers": ["browsers"], "doctor": ["doctor"], "usage": ["usage", "--root", self.root],
+            "replay": ["replay", "--stats", "--events", session.path],
+        }
+        with_json = [name for name in (line.split("\t")[0] for line in earshot("complete", "", home=self.home).stdout.splitlines())
+                     if "\n--json\t" in earshot("complete", name, "--", home=self.home).stdout]
+        self.assertEqual(sorted(with_json), sorted(commands))
+        offline = ("usage", "replay")
+        for name, words in commands.items():
+            with self.subTest(command=name):
+                terminal = self.terminal(*words, "--json", *(() if name in offline else ("--state", self.state)))
+                if name == "tail":
+                    terminal.wait("turn.finished")
+                else:
+                    wait_for(lambda: terminal.process.poll() is not None, "the end")
+                shown = terminal.read()
+                self.assertIn("{" if name != "browsers" else "[", shown)
+                assert_no_control_characters(self, shown)
+
+    def health_problems(self):
+        return "".join(each["path"] for each in json.loads(earshot("status", "--json", "--state", self.state, home=self.home).stdout)["problems"])
+
     def test_tail_without_a_terminal_writes_the_frames_unchanged(self):
         daemon = self.start()
         client = daemon.subscriber()
