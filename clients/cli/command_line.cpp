@@ -2,8 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
-#include <iostream>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 #include <type_traits>
 
@@ -456,8 +456,7 @@ Run add_help(CLI::App& command) {
   return [&app = *command.get_parent(), topic] {
     const CLI::App* const about = topic->empty() ? &app : find_command(app, *topic);
     if (about == nullptr) return usage_error(unknown_command_message(app, *topic));
-    std::cout << (about == &app ? app.help() : about->help("earshot"));
-    return exit_ok;
+    return write_stdout(about == &app ? app.help() : about->help("earshot"));
   };
 }
 
@@ -492,6 +491,11 @@ std::string unknown_word_message(const CLI::App& app, const std::vector<std::str
   const std::string word = words.front().substr(0, words.front().find('='));
   if (!word.starts_with('-')) {
     return parsed.empty() ? unknown_command_message(app, word) : "unexpected argument `" + word + "`";
+  }
+  if (parsed.empty()) {
+    for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; }))
+      if (each->get_option_no_throw(word) != nullptr)
+        return "`" + word + "` follows a command, as in: earshot " + each->get_name() + " " + word + " …";
   }
   const CLI::App& owner = parsed.empty() ? app : *parsed.front();
   std::vector<std::string> names;
@@ -531,13 +535,14 @@ int run(int argc, char** argv) {
   const std::vector<Command> commands = add_commands(app);
   if (argc > 1 &&
       std::string_view(argv[1]) == "complete") {  // not a command for users: its words are not options
-    std::cout << complete_words(app, {argv + 2, argv + argc});
-    return exit_ok;
+    return write_stdout(complete_words(app, {argv + 2, argv + argc}));
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {
-    return app.exit(done);
+    std::ostringstream text;
+    app.exit(done, text);
+    return write_stdout(text.str());
   } catch (const CLI::ExtrasError& error) {
     return usage_error(unknown_word_message(app, app.remaining(true)));
   } catch (const CLI::ParseError& error) {
@@ -548,8 +553,7 @@ int run(int argc, char** argv) {
   for (const Command& command : commands) {
     if (command.app->parsed()) return command.run();
   }
-  std::cout << app.help();
-  return exit_ok;
+  return write_stdout(app.help());
 }
 
 }  // namespace earshot::cli

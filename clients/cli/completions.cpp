@@ -11,6 +11,7 @@
 namespace earshot::cli {
 namespace {
 
+constexpr const char* latest_session = "last\tthe session with the latest activity\n";
 constexpr std::size_t offered_sessions_max = 500, offered_browsers_max = 500;  // offered at most
 
 // An id that is not displayable as it is, or that looks like an option, cannot be typed as an argument.
@@ -33,7 +34,7 @@ ConnectOptions connection_of(const std::vector<std::string>& words) {
 
 // The live sessions; none without a daemon.
 std::string session_words(const ConnectOptions& daemon) {
-  std::string out = "last\tthe session with the latest activity\n";
+  std::string out;
   const auto found = find_daemon(daemon);
   const auto* const addresses = std::get_if<DaemonAddresses>(&found);
   if (addresses == nullptr) return out;
@@ -83,19 +84,16 @@ std::string browser_words(const ConnectOptions& daemon) {
 }  // namespace
 
 std::string complete_words(const CLI::App& app, std::vector<std::string> words) {
-  return common::complete_words(app, std::move(words),
-                                [](std::string_view type, const std::vector<std::string>& before) {
-                                  if (type == "SESSION") return session_words(connection_of(before));
-                                  if (type == "BROWSER") return browser_words(connection_of(before));
-                                  return std::string();
-                                });
+  return common::complete_words(
+      app, std::move(words), [](const CompletedValue& value, const std::vector<std::string>& before) {
+        // The filter --session takes the beginning of an id only.
+        if (value.type == "SESSION")
+          return (value.is_argument ? latest_session : "") + session_words(connection_of(before));
+        if (value.type == "BROWSER") return browser_words(connection_of(before));
+        return std::string();
+      });
 }
 
-Run add_completions(CLI::App& command) {
-  return [print = common::add_completions(command, "earshot")] {
-    print();
-    return exit_ok;
-  };
-}
+Run add_completions(CLI::App& command) { return common::add_completions(command, "earshot"); }
 
 }  // namespace earshot::cli

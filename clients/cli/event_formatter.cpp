@@ -10,11 +10,16 @@ namespace {
 
 bool is_shown_by_events(std::string_view tool) { return starts_agent(tool) || has_own_events(tool); }
 
-std::string clock_of(const Fields& frame) {
+std::optional<std::int64_t> time_of(const Fields& frame) {
   for (const char* key : {"time", "since", "last_activity"}) {
-    if (const auto ms = parse_time(frame.text(key))) return format_local_clock(*ms);
+    if (const auto ms = parse_time(frame.text(key))) return ms;
   }
-  return std::string(8, ' ');
+  return std::nullopt;
+}
+
+std::string clock_of(const Fields& frame) {
+  const auto ms = time_of(frame);
+  return ms ? format_local_clock(*ms) : std::string(8, ' ');
 }
 
 // A frame and its line under construction.
@@ -490,7 +495,7 @@ Line make_line(EventLine event) {
 
 // A separator with the date if the day differs from that of the previous line.
 void append_day(FormatterState& state, const Fields& frame, std::string& out) {
-  const auto ms = parse_time(frame.text("time"));
+  const auto ms = time_of(frame);
   if (!ms) return;
   std::string day = format_local_day(*ms);
   if (day == state.day) return;

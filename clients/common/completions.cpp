@@ -2,9 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <iostream>
 #include <map>
 #include <memory>
+
+#include "common/output.hpp"
 
 namespace earshot::common {
 namespace {
@@ -90,7 +91,7 @@ std::string value_words(const CLI::App& app, const CLI::Option& option, const st
   if (type == "DIR") return "\tdirectory\n";
   if (type == "COMMAND") return command_words(app);
   const bool is_literal = std::none_of(type.begin(), type.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
-  if (!is_literal) return more ? more(type, words) : std::string();
+  if (!is_literal) return more ? more({type, option.get_positional()}, words) : std::string();
   std::replace(type.begin(), type.end(), '|', '\n');
   return type + "\n";
 }
@@ -162,7 +163,7 @@ std::string completion_script(std::string_view shell, std::string_view program) 
   return script;
 }
 
-std::function<void()> add_completions(CLI::App& command, std::string program) {
+std::function<int()> add_completions(CLI::App& command, std::string program) {
   const auto shell = std::make_shared<std::string>();
   command.add_option("SHELL", *shell, "which shell")
       ->type_name("bash|zsh|fish")
@@ -182,7 +183,7 @@ std::function<void()> add_completions(CLI::App& command, std::string program) {
       "      (with fpath+=~/.zfunc before compinit in ~/.zshrc)\n"
       "  " +
       program + " completions fish > ~/.config/fish/completions/" + program + ".fish");
-  return [shell, program] { std::cout << completion_script(*shell, program); };
+  return [shell, program] { return write_stdout(completion_script(*shell, program)); };
 }
 
 const CLI::App* find_command(const CLI::App& app, const std::string& name) {

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <clocale>
+#include <cstdlib>
 #include <memory>
 
 #include "common/endpoint.hpp"
@@ -23,6 +25,17 @@ class HelpFormatter : public CLI::Formatter {
     return " " + option->get_type_name() + (option->get_expected_max() > 1 ? " ..." : "");
   }
 };
+
+// `UTF-8` of LANG=en_US.UTF-8: what the user asks for, whether or not that locale is installed.
+std::string_view codeset_of_environment() {
+  for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* const value = std::getenv(variable);
+    if (value == nullptr || *value == '\0') continue;
+    const std::string_view locale = value, codeset = locale.substr(std::min(locale.find('.'), locale.size()));
+    return codeset.substr(codeset.empty() ? 0 : 1, codeset.find('@') - 1);
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -55,9 +68,11 @@ std::string user_agent() {
 }
 
 Charset charset_of_locale() {
-  std::setlocale(LC_CTYPE, "");  // LC_CTYPE only: numbers keep the C format
-  const std::string_view codeset = nl_langinfo(CODESET);
-  return codeset == "UTF-8" || codeset == "utf8" ? Charset::utf8 : Charset::ascii;
+  const bool is_installed = std::setlocale(LC_CTYPE, "") != nullptr;  // only this: numbers keep the C format
+  std::string codeset(is_installed ? nl_langinfo(CODESET) : codeset_of_environment());
+  std::transform(codeset.begin(), codeset.end(), codeset.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return codeset == "utf-8" || codeset == "utf8" ? Charset::utf8 : Charset::ascii;
 }
 
 std::string safe_text(std::string_view text) {

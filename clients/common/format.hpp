@@ -36,6 +36,7 @@ std::string_view program_name();
 /// NAME/VERSION, for User-Agent.
 std::string user_agent();
 
+/// UTF-8 also if LC_ALL, LC_CTYPE or LANG asks for it and that locale is not installed.
 Charset charset_of_locale();
 
 /// Text from outside (file names, peers' messages) on one line, control characters escaped.

@@ -2,10 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <iostream>
+#include <sstream>
 #include <stdexcept>
 
 #include "common/completions.hpp"
 #include "common/format.hpp"
+#include "common/output.hpp"
 #include "notifier/commands.hpp"
 #include "version/version.hpp"
 
@@ -38,7 +40,7 @@ int misused(const std::string& why) {
 
 struct Commands {
   CLI::App *check = nullptr, *test = nullptr, *why = nullptr, *completions = nullptr;
-  std::function<void()> print_completions;
+  std::function<int()> print_completions;
 };
 
 Commands add_commands(CLI::App& app, Options& options) {
@@ -101,15 +103,16 @@ int run(int argc, char** argv) {
                "earshot-notify");
   const Commands commands = add_commands(app, options);
   if (argc > 1 && std::string_view(argv[1]) == "complete") {  // called by the completion scripts
-    std::cout << common::complete_words(app, {argv + 2, argv + argc}, [](std::string_view type, const auto&) {
-      return type == "EVENT" ? sample_words() : "";
-    });
-    return exit_ok;
+    return common::write_stdout(common::complete_words(
+        app, {argv + 2, argv + argc},
+        [](const auto& value, const auto&) { return value.type == "EVENT" ? sample_words() : ""; }));
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {
-    return app.exit(done);
+    std::ostringstream text;
+    app.exit(done, text);
+    return common::write_stdout(text.str());
   } catch (const CLI::ParseError& error) {
     return misused(error.what());
   } catch (const std::out_of_range&) {  // CLI11 2.1 throws it for a flag with a number beyond 64 bits
@@ -118,10 +121,7 @@ int run(int argc, char** argv) {
   if (commands.check->parsed()) return check_command(options);
   if (commands.test->parsed()) return test_command(options);
   if (commands.why->parsed()) return why_command(options);
-  if (commands.completions->parsed()) {
-    commands.print_completions();
-    return exit_ok;
-  }
+  if (commands.completions->parsed()) return commands.print_completions();
   return run_command(options);
 }
 

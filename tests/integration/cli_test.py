@@ -146,6 +146,20 @@ class Tail(DaemonCase):
         self.assertEqual(early.returncode, 2)
         self.assertIn("`--json` follows the command: earshot ls --json", early.stderr)
 
+    def test_156_an_option_without_a_command_is_said_to_follow_one(self):
+        alone = earshot("--state", self.state, home=self.home)
+        self.assertEqual(alone.returncode, 2)
+        self.assertIn("`--state` follows a command, as in: earshot ls --state", alone.stderr)
+
+    def test_156_every_text_that_cannot_be_written_is_reported(self):
+        for words in (["earshot"], ["earshot", "--help"], ["earshot", "--version"], ["earshot", "ls", "--help"], ["earshot", "help", "ls"],
+                      ["earshot", "completions", "bash"], ["earshot", "complete", ""], ["earshot-notify", "--help"], ["earshot-notify", "--version"],
+                      ["earshot-notify", "check"], ["earshot-notify", "check", "--json"], ["earshot-notify", "test", "permission"],
+                      ["earshot-notify", "test", "permission", "--json"], ["earshot-notify", "completions", "zsh"], ["earshot-notify", "complete", ""]):
+            with self.subTest(words=words), open("/dev/full", "w") as full:
+                done = subprocess.run([os.path.join(build(), words[0]), *words[1:]], stdout=full, stderr=subprocess.PIPE, text=True, env=clean_environment(self.home))
+                self.assertEqual((done.returncode, done.stderr), (1, f"{words[0]}: cannot write the output: No space left on device\n"))
+
 
 class Ls(DaemonCase):
     def test_ls_lists_waiting_sessions_first(self):

@@ -36,6 +36,14 @@ TEST_CASE("commands, options and their values are completed") {
   CHECK(words({"dance", "-"}).find("--version\t") != std::string::npos);
 }
 
+TEST_CASE("fault 156: the word last is offered where it is understood: as an argument") {
+  const State state;  // without a daemon
+  CHECK(words({"show", "--state", state.path(), ""}).starts_with("last\t"));
+  CHECK(words({"focus", "--state", state.path(), ""}).starts_with("last\t"));
+  CHECK(words({"ls", "--state", state.path(), "--session", ""}).empty());
+  CHECK(words({"ls", "--state", state.path(), "--session=l"}).empty());
+}
+
 TEST_CASE("fault 86: ids that cannot be typed are not offered") {
   const State state;
   const auto session = [](const std::string& id) {

@@ -428,4 +428,17 @@ TEST_CASE("sessions of a project whose ids begin with the time have labels that 
   CHECK(line.find("api·…-5b2 ") != std::string::npos);
 }
 
+TEST_CASE("fault 156: the day of a session or a status that is older is shown, too") {
+  Screen screen;
+  const std::string calm =
+      R"("status":{"state":"idle"},"last_activity":"2025-11-01T17:08:00Z","project":"/home/u/api")";
+  CHECK(screen.session("s", calm).starts_with("── Sat  1 Nov 2025 ──\n17:08:00 "));
+  CHECK(screen.session("t", calm).starts_with("17:08:00 "));
+  CHECK(
+      screen
+          .show(
+              R"({"type":"status","session":"s","state":"waiting","reason":"question","since":"2025-11-02T05:08:00Z"})")
+          .starts_with("── Sun  2 Nov 2025 ──\n05:08:00 "));
+}
+
 }  // namespace event_formatter_test

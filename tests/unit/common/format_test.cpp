@@ -1,0 +1,46 @@
+#include "common/format.hpp"
+
+#include <catch2/catch.hpp>
+#include <clocale>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+namespace format_test {
+
+using namespace earshot;
+using namespace earshot::common;
+
+namespace {
+
+/// The charset in this environment; other variables of the locale are not set.
+Charset charset_in(const std::map<std::string, std::string>& environment) {
+  std::map<std::string, std::string> before;
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    if (const char* value = std::getenv(name)) before[name] = value;
+    ::unsetenv(name);
+  }
+  for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+  const Charset charset = charset_of_locale();
+  for (const auto& [name, value] : environment) ::unsetenv(name.c_str());
+  for (const auto& [name, value] : before) ::setenv(name.c_str(), value.c_str(), 1);
+  std::setlocale(LC_CTYPE, "C");
+  return charset;
+}
+
+}  // namespace
+
+TEST_CASE("fault 156: a locale that is not installed states its charset") {
+  CHECK(charset_in({{"LANG", "xx_YY.UTF-8"}}) == Charset::utf8);
+  CHECK(charset_in({{"LC_CTYPE", "xx_YY.utf8@euro"}, {"LANG", "C"}}) == Charset::utf8);
+  CHECK(charset_in({{"LC_ALL", "xx_YY.ISO-8859-1"}, {"LANG", "xx_YY.UTF-8"}}) == Charset::ascii);
+  CHECK(charset_in({{"LC_ALL", ""}, {"LANG", "xx_YY"}}) == Charset::ascii);
+}
+
+TEST_CASE("the charset of an installed locale is its own") {
+  CHECK(charset_in({{"LC_ALL", "C"}, {"LANG", "xx_YY.UTF-8"}}) == Charset::ascii);
+  CHECK(charset_in({{"LC_ALL", "C.UTF-8"}}) == Charset::utf8);
+  CHECK(charset_in({}) == Charset::ascii);
+}
+
+}  // namespace format_test
