@@ -148,7 +148,8 @@ Run add_ls(CLI::App& command) { return define_command(command, ls_text, list_com
 const CommandText<TailOptions> tail_text = {
     {{"-v,--verbose", &TailOptions::verbose,
       "also show thinking, token counts, messages of subagents, checkpoints; of the sessions at the start "
-      "also the context, the cost (~ marks an estimate) and how long they waited, worked and were idle"}},
+      "also the context, the cost (~ marks an estimate) and how long they waited, worked and were idle"},
+     {"--json", &TailOptions::json, "print every frame as JSON, one per line"}},
     R"(Examples:
   earshot tail --project api
   earshot tail --since 2h --type turn --type agent
@@ -161,14 +162,10 @@ Run add_tail(CLI::App& app) {
   return define_command<TailOptions>(
       app, tail_text, tail_command, [](CLI::App& command, TailOptions& options) {
         add_since(command, options.since_ms, "start with the events since then");
-        CLI::Option* const json = command.add_flag_callback(
-            "--json", [&options] { options.format = Format::json; },
-            "print every frame as JSON, one per line (default unless on a terminal)");
         command
             .add_flag_callback(
-                "--pretty", [&options] { options.format = Format::pretty; },
-                "print readable lines (default on a terminal)")
-            ->excludes(json);
+                "--pretty", [] {}, "print readable lines (default)")
+            ->excludes(command.get_option("--json"));
         command.add_flag_callback(
             "--no-snapshot", [&options] { options.snapshot = false; },
             "do not start with the current sessions");

@@ -32,16 +32,14 @@ constexpr int exit_no_process =
 constexpr int exit_not_focused = 5;  // `focus` only: its terminal cannot be brought to the front
 constexpr int try_again = -1;        // no exit code: a command that reconnects continues
 
-enum class Format { automatic, json, pretty };  // automatic: pretty on a terminal
-
 struct TailOptions {
   Filters filters;
   ConnectOptions daemon;
-  Format format = Format::automatic;
   ColourMode colour = ColourMode::automatic;
   std::optional<std::int64_t> since_ms;  // start with the events since then
   bool snapshot = true;
   bool verbose = false;
+  bool json = false;
 };
 int tail_command(const TailOptions& options);
 

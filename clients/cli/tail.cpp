@@ -1,8 +1,6 @@
 // `earshot tail`: follows events live.
 #include "cli/tail.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <ctime>
 #include <utility>
@@ -23,9 +21,9 @@ std::string text_of_status(const Fields& status) {
   return text;
 }
 
-StreamResumer::Options resumer_options(const TailOptions& options, bool pretty) {
+StreamResumer::Options resumer_options(const TailOptions& options) {
   StreamResumer::Options out{.filters = options.filters, .since_ms = options.since_ms};
-  out.snapshot = options.snapshot || pretty;  // names are learned from it, printed or not
+  out.snapshot = options.snapshot || !options.json;  // names are learned from it, printed or not
   out.all = options.since_ms && *options.since_ms < now_ms() - live_ms;
   return out;
 }
@@ -94,10 +92,10 @@ void Backfill::drain(const std::function<void(std::string_view json)>& take) {
   bytes_ = 0;
 }
 
-TailPrinter::TailPrinter(const TailOptions& options, bool pretty)
+TailPrinter::TailPrinter(const TailOptions& options)
     : options_(options),
-      pretty_(pretty),
-      resumer_(resumer_options(options, pretty)),
+      pretty_(!options.json),
+      resumer_(resumer_options(options)),
       formatter_(stdout_display(options.colour), options.verbose) {}
 
 std::string TailPrinter::begin() {
@@ -267,7 +265,7 @@ namespace {
 
 class TailCommand {
  public:
-  TailCommand(const TailOptions& options, bool pretty) : printer_(options, pretty) {}
+  explicit TailCommand(const TailOptions& options) : printer_(options) {}
 
   int attempt(const DaemonAddresses& addresses) {
     bool is_open = false;
@@ -312,9 +310,7 @@ class TailCommand {
 }  // namespace
 
 int tail_command(const TailOptions& options) {
-  const bool pretty =
-      options.format == Format::pretty || (options.format == Format::automatic && is_terminal(STDOUT_FILENO));
-  TailCommand command(options, pretty);
+  TailCommand command(options);
   return with_daemon_until_done(options.daemon,
                                 [&](const auto& addresses) { return command.attempt(addresses); });
 }

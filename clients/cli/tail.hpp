@@ -54,7 +54,7 @@ std::optional<std::int64_t> parse_since(std::string_view text, std::int64_t now_
 class TailPrinter {
  public:
   /// `options` must outlive this.
-  TailPrinter(const TailOptions& options, bool pretty);
+  explicit TailPrinter(const TailOptions& options);
 
   /// A connection was opened: returns the request to send.
   std::string begin();

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 
-from support.harness import DaemonCase, build, clean_environment, earshot, wait_for
+from support.harness import CommandLines, DaemonCase, build, clean_environment, earshot, wait_for
 from support.terminal import CONTROL_SEQUENCES, Terminal, assert_no_control_characters
 from support.transcripts import Registry, Session
 
@@ -48,7 +48,7 @@ class Tail(DaemonCase):
 
     def test_control_characters_never_reach_the_terminal(self):
         self.start()
-        pretty = self.terminal("tail", "--state", self.state, "--pretty")
+        pretty = self.terminal("tail", "--state", self.state)
         pretty.wait_connected(self.root)
         session = Session(self.root, cwd="/home/ada/e\x1b[31mvil")
         session.prompt(f"prompt {CONTROL_SEQUENCES}")
@@ -101,12 +101,23 @@ class Tail(DaemonCase):
     def health_problems(self):
         return "".join(each["path"] for each in json.loads(earshot("status", "--json", "--state", self.state, home=self.home).stdout)["problems"])
 
-    def test_tail_without_a_terminal_writes_the_frames_unchanged(self):
+    def test_159_tail_in_a_pipe_prints_the_lines_of_the_terminal_without_colour(self):
+        self.start()
+        session = Session(self.root)
+        session.turn("piped")
+        terminal = self.terminal("tail", "--since", "1h", "--state", self.state, NO_COLOR="1")
+        terminal.wait("turn 1 completed")
+        piped = CommandLines([os.path.join(build(), "earshot"), "tail", "--since", "1h", "--state", self.state], clean_environment(self.home))
+        self.addCleanup(piped.close)
+        wait_for(lambda: any("turn 1 completed" in line for line in piped.lines), "the turn")
+        self.assertEqual([line for line in piped.lines if "api" in line], [line for line in terminal.plain().split("\n") if "api" in line])
+
+    def test_tail_json_writes_the_frames_unchanged(self):
         daemon = self.start()
         client = daemon.subscriber()
         path = os.path.join(self.home, "frames")
         with open(path, "wb") as out:
-            tail = subprocess.Popen([os.path.join(build(), "earshot"), "tail", "--state", self.state], stdout=out, env=clean_environment(self.home))
+            tail = subprocess.Popen([os.path.join(build(), "earshot"), "tail", "--json", "--state", self.state], stdout=out, env=clean_environment(self.home))
         self.addCleanup(tail.wait)
         self.addCleanup(tail.kill)
 

@@ -167,7 +167,7 @@ class Tls(EndpointCase):
                 done = earshot(command, *self.connection(daemon, url=url), home=self.home)
                 self.assertEqual(done.returncode, 0, done)
                 self.assertIn(output, done.stdout)
-        tail = CommandLines([os.path.join(build(), "earshot"), "tail", *self.connection(daemon)], clean_environment(self.home))
+        tail = CommandLines([os.path.join(build(), "earshot"), "tail", "--json", *self.connection(daemon)], clean_environment(self.home))
         self.addCleanup(tail.close)
         wait_for(lambda: any('"ready"' in line for line in tail.lines), "the snapshot")
         session.prompt("more")

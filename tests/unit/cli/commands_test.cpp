@@ -153,10 +153,11 @@ TEST_CASE("a malformed address is a usage error") {
   CHECK(run(list_command, {.daemon = {.connect = "nonsense"}}).exit_code == exit_usage);
 }
 
-TEST_CASE("tail prints exactly the frames, one per line, until a signal") {
+TEST_CASE("tail --json prints exactly the frames, one per line, until a signal") {
   const TemporaryDirectory state;
   FakeDaemon daemon({sending_then_signal({welcome, session, ready, event_frame})});
-  const Printed printed = printed_by([&] { return tail_command({.daemon = at(daemon, state)}); });
+  const Printed printed =
+      printed_by([&] { return tail_command({.daemon = at(daemon, state), .json = true}); });
   CHECK(printed.exit_code == exit_ok);
   CHECK(printed.err.empty());
   CHECK(printed.out == std::string(welcome) + "\n" + session + "\n" + ready + "\n" + event_frame + "\n");
@@ -165,15 +166,15 @@ TEST_CASE("tail prints exactly the frames, one per line, until a signal") {
 TEST_CASE("a frame of several lines is printed as one") {
   const TemporaryDirectory state;
   FakeDaemon daemon({sending_then_signal({"{\"type\":\n\"x\"}"})});
-  CHECK(printed_by([&] { return tail_command({.daemon = at(daemon, state)}); }).out == "{\"type\": \"x\"}\n");
+  CHECK(printed_by([&] { return tail_command({.daemon = at(daemon, state), .json = true}); }).out ==
+        "{\"type\": \"x\"}\n");
 }
 
-TEST_CASE("tail --pretty prints the sessions, then events") {
+TEST_CASE("fault 159: tail prints the sessions, then events, as lines without a terminal, too") {
   const TemporaryDirectory state;
   FakeDaemon daemon({sending_then_signal({welcome, session, ready, event_frame})});
-  const Printed printed = printed_by([&] {
-    return tail_command({.daemon = at(daemon, state), .format = Format::pretty, .colour = ColourMode::never});
-  });
+  const Printed printed =
+      printed_by([&] { return tail_command({.daemon = at(daemon, state), .colour = ColourMode::never}); });
   CHECK(printed.out.find("api") != std::string::npos);
   CHECK(printed.out.find("idle") < printed.out.find("turn 3"));
   CHECK(std::count(printed.out.begin(), printed.out.end(), '\n') == 2);
@@ -183,10 +184,7 @@ TEST_CASE("tail --no-snapshot uses the names of sessions without printing them")
   const TemporaryDirectory state;
   FakeDaemon daemon({sending_then_signal({welcome, session, ready, event_frame})});
   const Printed printed = printed_by([&] {
-    return tail_command({.daemon = at(daemon, state),
-                         .format = Format::pretty,
-                         .colour = ColourMode::never,
-                         .snapshot = false});
+    return tail_command({.daemon = at(daemon, state), .colour = ColourMode::never, .snapshot = false});
   });
   CHECK(std::count(printed.out.begin(), printed.out.end(), '\n') == 1);
   CHECK(printed.out.find(" api ") != std::string::npos);
@@ -224,7 +222,8 @@ TEST_CASE("tail reconnects and prints missed events, and none twice") {
         peer.finish();
       },
   });
-  const Printed printed = printed_by([&] { return tail_command({.daemon = at(daemon, state)}); });
+  const Printed printed =
+      printed_by([&] { return tail_command({.daemon = at(daemon, state), .json = true}); });
   CHECK(daemon.join().empty());
   CHECK(printed.exit_code == exit_ok);
   INFO(printed.out << printed.err);
@@ -259,7 +258,7 @@ TEST_CASE("tail ends without an error if its output is closed") {
     peer.send(event_frame);  // the write of the first frame failed: the client has noticed
     peer.receive(8);
   }});
-  const TailOptions options{.daemon = at(daemon, state), .format = Format::json};
+  const TailOptions options{.daemon = at(daemon, state), .json = true};
   CHECK(exit_code_with_closed_output([&] { return tail_command(options); }) == exit_ok);
 }
 

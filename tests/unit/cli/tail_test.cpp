@@ -40,7 +40,8 @@ class Tail {
   explicit Tail(std::optional<std::int64_t> since_ms = {}, bool snapshot = true) {
     options_.since_ms = since_ms;
     options_.snapshot = snapshot;
-    printer_ = std::make_unique<TailPrinter>(options_, false);
+    options_.json = true;
+    printer_ = std::make_unique<TailPrinter>(options_);
   }
   /// The output for these frames.
   Lines receive(const Lines& frames) {
