@@ -63,6 +63,17 @@ export interface SubscriptionContext {
   closed: (subscription: Subscription) => void;
 }
 
+/** What is not a JSON object becomes an error frame: the connection goes on, and no exception leaves the socket's handler. */
+function parseFrame(text: string): Frame {
+  try {
+    const frame: unknown = JSON.parse(text);
+    if (typeof frame === "object" && frame !== null) return frame as Frame;
+  } catch {
+    // below
+  }
+  return { type: "error", code: "bad_message", message: "the daemon sent a frame that is not a JSON object", retry: false };
+}
+
 const queue_frames_max = 20_000;
 const subscription_id = "a";
 
@@ -212,7 +223,7 @@ export class Subscription implements AsyncIterable<Frame> {
       opened: () => {
         if (!socket.authorized) this.send({ type: "hello", ...proof, client: this.context.client, ...(view && { view }) });
       },
-      message: (text) => this.socket === socket && this.receive(JSON.parse(text) as Frame),
+      message: (text) => this.socket === socket && this.receive(parseFrame(text)),
       closed: (code, reason, status) => this.socket === socket && this.lost(code, reason, status, credential),
     });
     return socket;

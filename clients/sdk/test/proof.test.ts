@@ -1,10 +1,14 @@
 // Fault 87: the token is sent only to a process that has proved that it has the token.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, test } from "node:test";
-import { Earshot, local, nodeSocket, type ConnectionState } from "../src/node/index.js";
+import { Earshot, local, nodeSocket, stateDirectory, type ConnectionState } from "../src/node/index.js";
 import { until } from "./harness.js";
 
 const token = "5e".repeat(32);
@@ -136,6 +140,31 @@ test("without a token there is no proof, and no token is sent", async () => {
   await until("a retry", () => states.some((state) => state.state === "retrying"));
   client.close();
   assert.ok(received.text.startsWith("GET /v1/ws") && !received.text.includes("Authorization"));
+});
+
+test("fault 157: an address whose daemon has ended is not used; it is as long as its process runs", async () => {
+  const state = mkdtempSync(join(tmpdir(), "earshot-state-"));
+  after(() => rmSync(state, { recursive: true }));
+  const { received, url } = await listener("127.0.0.1", () => "");
+  const ended = spawnSync(process.execPath, ["--version"]).pid;
+  writeFileSync(join(state, "address"), `${url}\n`);
+  writeFileSync(join(state, "lock"), `${ended}\n`);
+  const states: ConnectionState[] = [];
+  const client = local({ state, backoff: { first_ms: 1, last_ms: 2 } });
+  after(() => client.close());
+  client.subscribe({}, { frame() {}, state: (next) => states.push(next) });
+  await until("the reason", () => states.some((next) => next.state === "retrying" && next.reason.includes("has ended: start earshotd")));
+  assert.equal(received.connections, 0);
+  writeFileSync(join(state, "lock"), `${process.pid}\n`);
+  await until("a connection", () => received.connections > 0);
+});
+
+test("fault 157: a relative XDG_STATE_HOME is ignored", () => {
+  const usual = join(homedir(), ".local/state/earshot");
+  assert.equal(stateDirectory({ XDG_STATE_HOME: "state" }), usual);
+  assert.equal(stateDirectory({ XDG_STATE_HOME: "" }), usual);
+  assert.equal(stateDirectory({}), usual);
+  assert.equal(stateDirectory({ XDG_STATE_HOME: "/var/state" }), "/var/state/earshot");
 });
 
 test("the browser's entry point refuses to send a token from Node", () => {

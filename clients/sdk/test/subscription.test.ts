@@ -17,7 +17,7 @@ const session = (...cursors: string[]): Frame => ({
 const message = (stream: string, cursor: number) =>
   ({ type: "message.added", host: "h", stream, session: "s", cursor: `${cursor}.1.0000000000000000`, turn: 1, role: "user", kind: "text", text: `${cursor}` }) as Frame;
 
-interface Connection { sent: Array<Record<string, unknown>>; closed: boolean; receive(...frames: Frame[]): void; drop(code: number): void }
+interface Connection { sent: Array<Record<string, unknown>>; closed: boolean; receive(...frames: Frame[]): void; receiveText(text: string): void; drop(code: number): void }
 
 function connect(options: SubscribeOptions, client: EarshotOptions = {}) {
   const connections: Connection[] = [];
@@ -29,6 +29,7 @@ function connect(options: SubscribeOptions, client: EarshotOptions = {}) {
       const connection: Connection = {
         sent: [], closed: false,
         receive: (...received) => received.forEach((frame) => handlers.message(JSON.stringify(frame))),
+        receiveText: (text) => handlers.message(text),
         drop: (code) => handlers.closed(code, ""),
       };
       connections.push(connection);
@@ -74,6 +75,18 @@ function controlTime(t: TestContext): (ms: number) => void {
 async function settle() {
   for (let n = 0; n < 10; n++) await new Promise((resolve) => setImmediate(resolve));
 }
+
+test("fault 157: a frame that is not a JSON object is an error frame, and the connection goes on", async () => {
+  const { earshot, subscription, connection, connections, frames } = connect({});
+  const first = await connection(1);
+  first.receive(welcome, session(place("a", 1)), ready);
+  for (const text of ["<html>", "", "null", "3", '{"type":']) first.receiveText(text);
+  first.receive(message("a", 2));
+  assert.deepEqual(frames.slice(3).map((frame) => (frame.type === "error" ? frame.code : frame.type)), [...Array<string>(5).fill("bad_message"), "message.added"]);
+  assert.equal(subscription.state.state, "live");
+  assert.equal(connections.length, 1);
+  earshot.close();
+});
 
 test("a reconnect resumes each stream and asks for new ones from their beginning", async () => {
   const { earshot, subscription, connection, states, store } = connect({ filter: { program: ["claude-code"], type: ["message.*"] }, on_lag: "catch_up" });
