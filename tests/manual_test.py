@@ -42,7 +42,7 @@ def options(*command):
 
 def commands(program=EARSHOT, end="Examples:"):
     output = run(program, "--help").stdout
-    return re.findall(r"^  ([a-z]+) ", output[output.index("Subcommands:"):output.index(end)], re.MULTILINE)
+    return re.findall(r"^  ([a-z]+) ", output[output.index("Commands:"):output.index(end)], re.MULTILINE)
 
 
 class Manual(unittest.TestCase):
@@ -71,6 +71,17 @@ class Manual(unittest.TestCase):
         of_others = {"-L", "-g", "-l", "-R", "-c", "-r", "-s", "-FRX"}
         output = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", page)) - of_others
         self.assertEqual(output - known, set(), "the page lists options that do not exist")
+
+    def test_160_help_fits_80_columns_and_has_no_notes_of_the_library(self):
+        programs = [[os.path.join(BUILD, "earshotd")], [EARSHOT], *([EARSHOT, command] for command in commands()),
+                    [NOTIFIER], *([NOTIFIER, command] for command in NOTIFIER_COMMANDS)]
+        for program in programs:
+            with self.subTest(program=program):
+                text = run(*program, "--help").stdout
+                is_command = re.compile(r"  \S(?!.*\S  )")  # an example, to copy as it is
+                self.assertEqual([line for line in text.splitlines() if len(line) > 80 and not is_command.match(line)], [])
+                self.assertNotRegex(text, r"\{\w+\}|Excludes:|Needs:|REQUIRED|SUBCOMMAND|\n\n\n")
+        self.assertRegex(run(EARSHOT, "--help").stdout, r"Exit codes: [\s\S]*`search`,\s`status`\sand\s`focus`\shave\sothers")
 
     def test_every_option_of_earshotd_is_in_its_page(self):
         self.assert_listed(options(os.path.join(BUILD, "earshotd")), rendered(PAGES["earshotd"]))

@@ -33,7 +33,7 @@ constexpr const char* examples =
     "  earshot doctor                           diagnose problems\n"
     "\n"
     "Exit codes: 0 success, or stopped by ^C; 1 the daemon or a file cannot be reached or read; 2 usage "
-    "error.\n"
+    "error. `search`, `status` and `focus` have others: see their help.\n"
     "Run `earshot COMMAND --help` for the options of a command, `man earshot` for the manual.";
 
 constexpr const char* filter_help =
@@ -142,7 +142,7 @@ In a narrow terminal the less important columns are left out.
 
 Examples:
   earshot ls --project 'api*'
-  earshot ls --json | jq -r '.[] | select(.status.state == "waiting") | .session')"};
+  earshot ls --json | jq -r '.[] | select(.unseen) | .session')"};
 Run add_ls(CLI::App& command) { return define_command(command, ls_text, list_command); }
 
 const CommandText<TailOptions> tail_text = {
@@ -182,7 +182,7 @@ Except with --json the session then counts as seen.
 Examples:
   earshot show
   earshot show last --project api --turn 3 -v
-  earshot show 2eaa --json | jq -r 'select(.type == "tool.invoked") | .tool' | sort | uniq -c
+  earshot show 2eaa --json | jq -r 'select(.type == "tool.invoked") | .tool'
 
 To read a transcript without a daemon:  earshot replay FILE --pretty
 Exit codes: 0 success; 1 no daemon, or no such session; 2 usage error, or several sessions match.)"};
@@ -428,7 +428,8 @@ const CommandText<TokenOptions> token_text = {
 commands of earshot do not need it: they use the Unix socket.
 
 Example:
-  curl -sN -H "Authorization: Bearer $(earshot token)" http://127.0.0.1:7717/v1/events
+  curl -sN -H "Authorization: Bearer $(earshot token)" \
+    http://127.0.0.1:7717/v1/events
 
 Exit codes: 0 success; 1 there is no token, or the daemon refused; 2 usage error.)text"};
 Run add_token(CLI::App& command) { return define_command(command, token_text, token_command); }
@@ -511,8 +512,8 @@ std::string unknown_word_message(const CLI::App& app, const std::vector<std::str
 std::vector<Command> add_commands(CLI::App& app) {
   app.description(
       "Monitors coding agents: what they are doing now, what they did, and which ones wait for you.\n"
-      "All commands except `replay` and `usage` connect to the daemon, earshotd; these read transcripts "
-      "directly.");
+      "All commands except `replay` and `usage`, which read transcripts directly, connect to the daemon, "
+      "earshotd.");
   app.set_version_flag("--version", "earshot " + version_text(), "show the version and the build");
   app.set_help_flag("-h,--help", "show this help");
   app.require_subcommand(0, 1);
@@ -520,7 +521,7 @@ std::vector<Command> add_commands(CLI::App& app) {
   set_help_format(app);
   std::vector<Command> commands;
   for (const Entry& each : entries) {
-    CLI::App* const command = app.add_subcommand(each.name, each.description);
+    CLI::App* const command = app.add_subcommand(each.name, each.description)->group("Commands");
     commands.push_back({command, each.add(*command)});
   }
   return commands;

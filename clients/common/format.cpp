@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/help_text.hpp"
 #include "common/endpoint.hpp"
 #include "version/version.hpp"
 
@@ -19,7 +20,14 @@ std::string_view name = "earshot";
 
 class HelpFormatter : public CLI::Formatter {
  public:
-  HelpFormatter() { column_width(28); }
+  HelpFormatter() {
+    column_width(28);
+    label("SUBCOMMAND", "COMMAND");
+    label("Positionals", "Arguments");
+  }
+  std::string make_help(const CLI::App* app, std::string program, CLI::AppFormatMode mode) const override {
+    return wrap_help(CLI::Formatter::make_help(app, std::move(program), mode), help_columns());
+  }
   std::string make_option_opts(const CLI::Option* option) const override {
     if (option->get_positional() || option->get_type_size() == 0) return {};
     return " " + option->get_type_name() + (option->get_expected_max() > 1 ? " ..." : "");

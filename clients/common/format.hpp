@@ -45,7 +45,8 @@ std::string safe_text(std::string_view text);
 /// Writes `PROGRAM: TEXT` and a line end to stderr.
 void print_message(std::string_view text);
 
-/// Formats help with options as users type them: without REQUIRED, and without a type that repeats the name.
+/// Formats help for the width of the terminal, with options as users type them: without REQUIRED, and without
+/// a type that repeats the name.
 void set_help_format(CLI::App& app);
 
 }  // namespace earshot::common

@@ -90,6 +90,8 @@ Commands add_commands(CLI::App& app, Options& options) {
 
   commands.completions = app.add_subcommand("completions", "print the completion script of a shell");
   commands.print_completions = common::add_completions(*commands.completions, "earshot-notify");
+  for (CLI::App* command : {commands.check, commands.test, commands.why, commands.completions})
+    command->group("Commands");
   return commands;
 }
 

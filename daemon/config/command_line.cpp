@@ -2,8 +2,11 @@
 #include <CLI/CLI.hpp>
 #include <deque>
 #include <filesystem>
+#include <memory>
 #include <sstream>
+#include <utility>
 
+#include "base/help_text.hpp"
 #include "base/sockets.hpp"
 #include "config/option_table.hpp"
 #include "redact/redactor.hpp"
@@ -92,6 +95,23 @@ Every option is also a key of earshot.toml (`log_level = "debug"`) and an enviro
 Clients find the socket and the token in the state directory; `earshot` needs no configuration.
 Exit codes: 0 stopped by a signal, 1 failure, 2 invalid command line or configuration;
 --install-service and --uninstall-service: 3 the service manager did not answer, 4 the file was edited.)";
+
+/// Without the library's notes: the value of a `--no-` flag, and which options exclude each other.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string program, CLI::AppFormatMode mode) const override {
+    return wrap_help(CLI::Formatter::make_help(app, std::move(program), mode), help_columns());
+  }
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    std::string names = CLI::Formatter::make_option_name(option, is_positional);
+    for (std::size_t at = 0; (at = names.find('{')) != names.npos;) names.erase(at, names.find('}') + 1 - at);
+    return names;
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0) return {};
+    return " " + option->get_type_name() + (option->get_expected_max() > 1 ? " ..." : "");
+  }
+};
 
 /// The command line's requests that are no options.
 struct Actions {
@@ -218,6 +238,7 @@ ParseResult parse_options(const std::vector<std::string>& arguments, const Envir
   app.set_version_flag("--version", "earshotd " + version, "Print version, commit and build type, and exit")
       ->group("General");
   app.footer(examples);
+  app.formatter(std::make_shared<HelpFormatter>());
 
   ParseResult result;
   try {
