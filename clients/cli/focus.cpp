@@ -93,21 +93,6 @@ DaemonAddresses sockets_of(const DaemonAddresses& addresses) {
   return sockets;
 }
 
-std::string percent_encoded(std::string_view text) {
-  constexpr std::string_view hex = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
-    if (plain) {
-      out += c;
-    } else {
-      out.append("%").append(1, hex[byte >> 4]).append(1, hex[byte & 15]);
-    }
-  }
-  return out;
-}
-
 std::string focus_json(const Target& target, std::int64_t pid, const FocusReport& report) {
   std::string out;
   JsonWriter json(out);
@@ -158,7 +143,7 @@ int focus_command(const FocusOptions& options, const DaemonAddresses& all) {
     return exit_no_process;
   }
   const HttpResult answer =
-      send_request(addresses, {.target = "/v1/process?session=" + percent_encoded(target.session)});
+      send_request(addresses, {.target = "/v1/process" + query({{"session", target.session}})});
   if (answer.response.status == 404) {
     print_message("no process of " + target.label +
                   " is known: it has ended, or the daemon is older than this program");

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <set>
 
 #include "common/format.hpp"
@@ -57,21 +56,10 @@ std::string context_sizes_text(std::uint64_t context, std::uint64_t window, Char
   return gauge_text(percent, charset) + ", " + format_count(context) + " of " + format_count(window);
 }
 
-std::string format_cost(double usd, bool estimated) {
-  constexpr double cents_below = 1000, shown_max = 1e12;
-  if (!(usd >= 0) || usd > shown_max) return {};
-  char digits[32];
-  if (usd > 0 && usd < 0.01)
-    std::snprintf(digits, sizeof digits, "<$0.01");
-  else
-    std::snprintf(digits, sizeof digits, usd < cents_below ? "$%.2f" : "$%.0f", usd);
-  return (estimated ? "~" : "") + std::string(digits);
-}
-
 std::string cost_text(const Fields& usage) {
   const auto usd = usage.as<double>("cost_usd");
   const std::string_view source = usage.text("cost_source");
-  return usd ? format_cost(*usd, source == "estimated" || source == "mixed") : std::string();
+  return usd ? format_usd(*usd, source == "estimated" || source == "mixed") : std::string();
 }
 
 std::int64_t clock_offset_ms(const Fields& session) {
@@ -106,11 +94,6 @@ std::optional<SessionTimes> session_times(const Fields& session, std::int64_t no
     out.idle_ms += running;
   }
   return out;
-}
-
-std::string period_text(std::int64_t minutes) {
-  if (minutes % 1440 == 0) return std::to_string(minutes / 1440) + "d";
-  return minutes % 60 == 0 ? std::to_string(minutes / 60) + "h" : std::to_string(minutes) + "m";
 }
 
 std::vector<LimitPeriod> limit_periods(const Fields& limits, Charset charset) {

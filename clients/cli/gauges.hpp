@@ -32,8 +32,6 @@ std::string context_text(const Fields& usage, Charset charset);
 /// The same with the tokens: `▰▰▱▱▱ 25%, 64.6k of 258k`. `window` 0: unknown.
 std::string context_sizes_text(std::uint64_t context, std::uint64_t window, Charset charset);
 
-/// `$1.20`; `~$1.20` if all or a part of it is estimated. Nothing for a negative or infinite amount.
-std::string format_cost(double usd, bool estimated);
 /// From a session's `usage`; empty: unknown.
 std::string cost_text(const Fields& usage);
 
@@ -58,9 +56,6 @@ struct LimitPeriod {
   double used_percent = 0;
   std::optional<std::int64_t> resets_ms;  // since 1970
 };
-
-/// `5h`, `7d`, `90m`
-std::string period_text(std::int64_t minutes);
 
 /// The windows of a limits.updated, or of an entry of a session's `limits`.
 std::vector<LimitPeriod> limit_periods(const Fields& limits, Charset charset);

@@ -226,7 +226,7 @@ ProgramLine line_of(const earshot::StatusLine& status, Charset charset) {
         100 * static_cast<double>(*status.context_tokens) / static_cast<double>(*status.context_window);
   else if (status.context_tokens)
     line.context = format_count(*status.context_tokens);
-  if (status.cost_usd) line.cost = format_cost(*status.cost_usd, false);
+  if (status.cost_usd) line.cost = format_usd(*status.cost_usd);
   for (const earshot::LimitWindow& window : status.windows)
     if (window.used_percent)
       line.limits.push_back(
@@ -241,12 +241,7 @@ std::string program_word() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::string path = error ? "earshot" : self.string();
-  if (path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._+-") ==
-      path.npos)
-    return path;
-  std::string word = "'";
-  for (const char c : path) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
+  return quote_for_shell(path);
 }
 
 int print_install_hint() {

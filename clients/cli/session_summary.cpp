@@ -266,10 +266,6 @@ std::vector<Cell> cells_of(const SessionRow& row, bool several_hosts, bool sever
 
 }  // namespace
 
-bool is_host_offline(const Fields& status) {
-  return status.text("state") == "unknown" && status.text("reason") == "host_offline";
-}
-
 SessionRow make_session_row(const Fields& session, Charset charset, std::int64_t now_ms) {
   SessionRow row;
   const Fields status = session.object("status"), turn = session.object("turn");
@@ -354,7 +350,7 @@ std::string format_session_table(std::vector<SessionRow> sessions, const Display
       {"SESSION", 0, 18, 1},     {"PROJECT", 8, 24, 0},
       {"TURN", 0, 6, 7, true},   {"TOOL", 14, 28, 4},
       {"TODO", 0, 9, 6},         {"CONTEXT", 0, 10, 2, true},
-      {"COST", 0, 10, 5, true},  {"WAITED / WORKED", 0, 15, 8, true},
+      {"COST", 0, 16, 5, true},  {"WAITED / WORKED", 0, 15, 8, true},
       {"TOKENS", 0, 8, 9, true}, {"AGE", 0, 5, 0, true},
       {"LAST", 20, 0, 1},
   };

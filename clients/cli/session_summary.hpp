@@ -49,9 +49,6 @@ struct SessionRow {
   std::string project_at_host() const { return host + ":" + project; }
 };
 
-/// Whether a hub reports that the session's host is offline; `since` is when the host last reported.
-bool is_host_offline(const Fields& status);
-
 SessionRow make_session_row(const Fields& session, Charset charset, std::int64_t now_ms);
 
 /// Waiting sessions first, then working, idle, unknown, ended; within a state the unseen ones, then the

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <ctime>
 #include <set>
 #include <string_view>
@@ -110,17 +109,8 @@ void sort_rows(std::vector<UsageRow>& rows, UsageBy by) {
 // `$1,234.56`, `~$0.12` with an estimate in it, `$0.12+` if some tokens have no price; `-`: unknown.
 std::string cost_text(const UsageSums& sums, bool has_partial_rows) {
   const std::optional<double> usd = sums.cost_usd();
-  std::string text = "-";
-  if (usd && *usd > 0 && *usd < 0.005) {
-    text = "<$0.01";
-  } else if (usd) {
-    constexpr double usd_max = 1e15;
-    const auto cents = static_cast<std::uint64_t>(std::llround(std::min(*usd, usd_max) * 100));
-    char rest[16];
-    std::snprintf(rest, sizeof rest, ".%02u", static_cast<unsigned>(cents % 100));
-    text = "$" + format_grouped(cents / 100) + rest;
-  }
-  if (sums.has_estimate) text.insert(0, "~");
+  std::string text = usd ? format_usd(*usd, sums.has_estimate) : std::string();
+  if (text.empty()) text = "-";
   if (has_partial_rows) text += usd && sums.unpriced_tokens > 0 ? "+" : " ";
   return text;
 }

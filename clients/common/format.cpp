@@ -6,6 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <clocale>
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 
@@ -67,6 +69,24 @@ std::string_view program_label(std::string_view program) {
   if (program == "codex") return "Codex CLI";
   if (program == "copilot") return "Copilot CLI";
   return program == "pi" ? "Pi" : program;
+}
+
+std::string format_usd(double usd, bool is_estimate) {
+  constexpr double usd_max = 1e12;
+  if (!(usd >= 0) || usd > usd_max) return {};
+  std::string text = is_estimate ? "~" : "";
+  if (usd > 0 && usd < 0.01) return text + "<$0.01";
+  constexpr std::uint64_t cents_below = 10'000;  // dollars
+  const auto cents = static_cast<std::uint64_t>(std::llround(usd * 100));
+  if (cents >= cents_below * 100) return text + "$" + format_grouped((cents + 50) / 100);
+  char fraction[8];
+  std::snprintf(fraction, sizeof fraction, ".%02u", static_cast<unsigned>(cents % 100));
+  return text + "$" + format_grouped(cents / 100) + fraction;
+}
+
+std::string period_text(std::int64_t minutes) {
+  return duration_literal(std::chrono::minutes(
+      std::min(minutes, std::chrono::duration_cast<std::chrono::minutes>(duration_max).count())));
 }
 
 void set_program_name(std::string_view program_name) { name = program_name; }

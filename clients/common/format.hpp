@@ -28,6 +28,13 @@ std::string_view last_component(std::string_view path);
 /// `1 tool`, `2 tools`.
 std::string plural(std::uint64_t count, std::string_view noun);
 
+/// `$1,234.56`, from 10,000 on `$12,345`; `<$0.01` for less than a cent; an estimate begins with `~`. Empty
+/// for what is no price: negative, not a number, or above 10^12.
+std::string format_usd(double usd, bool is_estimate = false);
+
+/// The length of an account limit's period, 1 minute or more: `5h`, `7d`, `1h30m`.
+std::string period_text(std::int64_t minutes);
+
 /// Sets the name that prefixes messages and identifies the program to the daemon; `earshot` by default.
 /// `name` must outlive the program.
 void set_program_name(std::string_view name);

@@ -41,6 +41,10 @@ std::string quote_large_numbers(std::string_view json) {
 
 }  // namespace
 
+bool is_host_offline(const Fields& status) {
+  return status.text("state") == "unknown" && status.text("reason") == "host_offline";
+}
+
 std::optional<Fields> FrameParser::parse(std::string_view json) {
   simdjson::dom::object object;
   if (parser_.parse(json.data(), json.size()).get(object) == simdjson::SUCCESS) return Fields(object);

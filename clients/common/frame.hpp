@@ -82,6 +82,9 @@ class Fields {
   bool present_ = false;
 };
 
+/// Whether a hub reports that the session's host is offline; `since` is when the host last reported.
+bool is_host_offline(const Fields& status);
+
 class FrameParser {
  public:
   /// Nothing if `json` is not a JSON object. The fields are valid until the next call.

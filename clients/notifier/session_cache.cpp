@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 
 #include "base/json_writer.hpp"
@@ -57,11 +56,6 @@ std::optional<double> number(const Fields& fields, std::string_view key) {
   double value = 0;
   if (!element || element->get(value) != simdjson::SUCCESS) return std::nullopt;
   return value;
-}
-
-// A hub reports this status for the sessions of an offline host.
-bool is_host_offline(const Fields& status) {
-  return status.text("state") == "unknown" && status.text("reason") == "host_offline";
 }
 
 std::string number_text(const Fields& fields, std::string_view key) {
@@ -149,7 +143,7 @@ bool SessionCache::update_facts(const Fields& frame, Session& session) {
   if (type == "status") set_if_known(session.title, frame.text("title"));
   if (is_session) {
     const Fields usage = frame.object("usage");
-    if (const auto cost = number(usage, "cost_usd")) session.cost_usd = cost;
+    if (const auto cost = number(usage, "cost_usd")) session.set_cost(*cost, usage.text("cost_source"));
     if (const auto tokens = number(usage, "context")) session.context_tokens = tokens;
     if (const auto window = number(usage, "context_window")) {
       session.context_window = window;
@@ -175,7 +169,7 @@ bool SessionCache::update_facts(const Fields& frame, Session& session) {
     std::erase_if(session.calls, [&](const Call& each) { return each.stream == stream; });
     if (main) session.api_status.clear(), session.api_kind.clear();
   } else if (type == "usage.updated") {
-    if (const auto cost = number(frame, "cost_usd")) session.cost_usd = cost;
+    if (const auto cost = number(frame, "cost_usd")) session.set_cost(*cost, "recorded");
     if (main) update_context(frame, session);
   } else if (type == "compaction.finished" && main) {
     session.context_tokens = number(frame, "post_tokens");
@@ -258,10 +252,8 @@ void SessionCache::set_variables(const Session& session, EventContext& context) 
     set("context", std::to_string(static_cast<std::int64_t>(std::floor(*context.context_percent))) + "%");
   }
   if (session.cost_usd) {
-    char text[32];
-    std::snprintf(text, sizeof text, "$%.2f", *session.cost_usd);
     context.cost_usd = session.cost_usd;
-    set("cost", text);
+    set("cost", common::format_usd(*session.cost_usd, session.is_cost_estimated));
   }
 }
 
@@ -280,8 +272,7 @@ void SessionCache::set_limits(const Fields& limits, const Session& session, Even
   if (!context.used_percent) return;
   context.values["used"] = std::to_string(static_cast<std::int64_t>(std::floor(*context.used_percent))) + "%";
   const std::int64_t minutes = fullest.integer("window_minutes").value_or(0);
-  context.values["window"] =
-      minutes > 0 ? duration_literal(common::Ms(minutes * minute_ms)) : std::string(fullest.text("name"));
+  context.values["window"] = minutes > 0 ? common::period_text(minutes) : std::string(fullest.text("name"));
   const std::string name = "limits\n" + context.host + '\n' + session.program + '\n' +
                            std::string(limits.text("limit")) + '\n' + std::string(fullest.text("name"));
   std::int64_t resets = parse_time(fullest.text("resets_at")).value_or(0);

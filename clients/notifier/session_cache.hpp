@@ -90,12 +90,17 @@ class SessionCache {
     std::string host, program, project, directory, title, model, branch;
     std::vector<Call> calls;
     std::optional<double> cost_usd;
+    bool is_cost_estimated = false;                        // as a whole or in part
     std::optional<double> context_tokens, context_window;  // of the main stream
     std::string context_model;                             // to which the window belongs
     std::string api_status, api_kind;
     std::string state, reason, detail, since, request,
         status_id;  // latest status that the host reported
     std::string offline_id;
+    void set_cost(double usd, std::string_view source) {
+      cost_usd = usd;
+      is_cost_estimated = source == "estimated" || source == "mixed";
+    }
   };
   bool update_facts(const common::Fields& frame, Session& session);
   void apply_status(const common::Fields& status, Session& session, EventContext& context,

@@ -26,11 +26,7 @@ export function age(time: string | undefined, at: number): string {
   return then === undefined ? "" : span(at - then);
 }
 
-/** `<$0.01`, `$1.20`, `$1,234` */
-export function cost(usd: number): string {
-  if (usd > 0 && usd < 0.01) return "<$0.01";
-  return usd < 1000 ? `$${usd.toFixed(2)}` : `$${Math.round(usd).toLocaleString()}`;
-}
+export { cost } from "./quantities.js";
 
 const with_seconds = new Intl.DateTimeFormat([], { hour: "numeric", minute: "2-digit", second: "2-digit" });
 const without_seconds = new Intl.DateTimeFormat([], { hour: "numeric", minute: "2-digit" });

@@ -1,4 +1,4 @@
-// Durations, ages and counts as text, in the same form as the command line: tests/unit/base/displayed.json has cases for both. Pure.
+// Durations, ages, counts and prices as text, in the same form as the command line: tests/unit/base/displayed.json has cases for both. Pure.
 
 const two = (number: number) => String(number).padStart(2, "0");
 
@@ -33,4 +33,14 @@ export function tokens(count: number): string {
   let power = 0;
   for (; quotient >= 999.5 && power + 1 < units.length; power++) quotient /= 1000;
   return (quotient < 99.95 ? quotient.toFixed(1) : quotient.toFixed(0)) + units[power];
+}
+
+const dollars = (fraction: number) => new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", minimumFractionDigits: fraction, maximumFractionDigits: fraction });
+const [withCents, withoutCents] = [dollars(2), dollars(0)];
+const cents_below = 10_000;
+
+/** `<$0.01`, `$1.20`, `$1,234.50`, `$12,345` */
+export function cost(usd: number): string {
+  if (usd > 0 && usd < 0.01) return "<$0.01";
+  return (Math.round(usd * 100) < cents_below * 100 ? withCents : withoutCents).format(usd);
 }

@@ -433,17 +433,18 @@ withBrowser("waiting sessions", (env) => {
   }
 });
 
-test("durations, ages and counts are those of the command line: tests/unit/base/displayed.json", async () => {
+test("durations, ages, counts and prices are those of the command line: tests/unit/base/displayed.json", async () => {
   const { build } = await import("vite");
   const entry = new URL("../src/quantities.ts", import.meta.url).pathname;
   const { output } = [await build({ configFile: false, logLevel: "error", build: { write: false, minify: false, lib: { entry, formats: ["es"] } } })].flat()[0];
-  const { duration, running, span, tokens } = await import(`data:text/javascript,${encodeURIComponent(output[0].code)}`);
-  const { times, counts } = JSON.parse(readFileSync(new URL("../../../tests/unit/base/displayed.json", import.meta.url), "utf8"));
+  const { cost, duration, running, span, tokens } = await import(`data:text/javascript,${encodeURIComponent(output[0].code)}`);
+  const { times, counts, prices } = JSON.parse(readFileSync(new URL("../../../tests/unit/base/displayed.json", import.meta.url), "utf8"));
   assert.ok(times.length > 10 && counts.length > 8);
   for (const row of times) {
     assert.equal(duration(row.ms), row.duration, `duration of ${row.ms} ms`);
     assert.equal(span(row.ms), row.age, `age of ${row.ms} ms`);
   }
   for (const row of counts) assert.equal(tokens(row.count), row.text, `count of ${row.count}`);
+  for (const row of prices) assert.equal(cost(row.usd), row.text, `price of ${row.usd}`);
   assert.deepEqual([running(59_999), running(60_000), running(3_599_999)], ["59s", "1m00s", "59m59s"]); // whole seconds, rounded down
 });

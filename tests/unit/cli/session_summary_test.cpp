@@ -218,12 +218,12 @@ TEST_CASE("in 80 columns the context and the cost are shown, and no line is long
     return row(
         R"({"type":"session","host":"dev7","session":"2eaa1c04-77","program":"claude-code","project":"/home/u/storefront","title":"Rewrite the checkout so that it survives a lost connection","status":{"state":")" +
         state +
-        R"(","since":"2025-11-04T11:58:00Z"},"turn":{"number":31},"todos":[{"content":"a","status":"completed"}],"usage":{"input":1000,"output":2000,"context":190000,"context_window":200000,"cost_usd":1234.5,"cost_source":"mixed"},"times":{"waited_ms":3600000,"worked_ms":360000000,"idle_ms":0},"last_activity":"2025-11-04T11:59:57Z"})");
+        R"(","since":"2025-11-04T11:58:00Z"},"turn":{"number":31},"todos":[{"content":"a","status":"completed"}],"usage":{"input":1000,"output":2000,"context":190000,"context_window":200000,"cost_usd":234.5,"cost_source":"mixed"},"times":{"waited_ms":3600000,"worked_ms":360000000,"idle_ms":0},"last_activity":"2025-11-04T11:59:57Z"})");
   };
   const std::string text =
       format_session_table({session("waiting"), session("working")}, {Charset::utf8, Palette::none, 80});
   CHECK(text.find("▰▰▰▰▱ 95%") != text.npos);
-  CHECK(text.find("~$1234") != text.npos);
+  CHECK(text.find("~$234.50") != text.npos);
   CHECK(text.find("storefront") != text.npos);
   CHECK(text.find("Rewrite the") != text.npos);
   for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)

@@ -1,10 +1,15 @@
 #include "common/format.hpp"
 
+#include <simdjson.h>
+
 #include <catch2/catch.hpp>
 #include <clocale>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <string>
+
+#include "unit/places.hpp"
 
 namespace format_test {
 
@@ -41,6 +46,30 @@ TEST_CASE("the charset of an installed locale is its own") {
   CHECK(charset_in({{"LC_ALL", "C"}, {"LANG", "xx_YY.UTF-8"}}) == Charset::ascii);
   CHECK(charset_in({{"LC_ALL", "C.UTF-8"}}) == Charset::utf8);
   CHECK(charset_in({}) == Charset::ascii);
+}
+
+TEST_CASE("prices are displayed as on the page: displayed.json") {
+  simdjson::dom::parser parser;
+  std::size_t cases = 0;
+  const simdjson::dom::element table =
+      parser.load((earshot::test::sources() / "tests/unit/base/displayed.json").string());
+  for (const simdjson::dom::element row : table["prices"].get_array()) {
+    const double usd = row["usd"].get_double();
+    CAPTURE(usd);
+    CHECK(format_usd(usd) == row["text"].get_string().value());
+    CHECK(format_usd(usd, true) == "~" + std::string(row["text"].get_string().value()));
+    ++cases;
+  }
+  CHECK(cases > 5);
+  for (const double usd : {-1.0, 1e300, std::numeric_limits<double>::quiet_NaN()})
+    CHECK(format_usd(usd).empty());
+}
+
+TEST_CASE("the periods of limits are named by their length") {
+  CHECK(period_text(300) == "5h");
+  CHECK(period_text(10'080) == "7d");
+  CHECK(period_text(90) == "1h30m");
+  CHECK(period_text(std::numeric_limits<std::int64_t>::max()) == "36500d");
 }
 
 }  // namespace format_test
