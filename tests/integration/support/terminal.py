@@ -19,12 +19,12 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 
 
 class Terminal:
-    """`earshot` on its own pty."""
+    """A program of earshot on its own pty."""
 
-    def __init__(self, args, home, columns=100, **environment):
+    def __init__(self, args, home, columns=100, program="earshot", **environment):
         self.fd, child = pty.openpty()
         fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        self.process = subprocess.Popen([os.path.join(build(), "earshot"), *args], stdin=child, stdout=child, stderr=child,
+        self.process = subprocess.Popen([os.path.join(build(), program), *args], stdin=child, stdout=child, stderr=child,
                                         env={**clean_environment(home), **environment}, start_new_session=True)
         os.close(child)
         self.text = b""
