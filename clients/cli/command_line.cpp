@@ -85,6 +85,7 @@ void add_since(CLI::App& command, std::optional<std::int64_t>& since_ms, const s
     since_ms = parse_since(when, now_ms());
     if (!since_ms)
       throw CLI::ValidationError("--since " + when, "not a time; write 10m, 2h, 14:03 or '2026-11-24 14:03'");
+    if (*since_ms > now_ms()) print_message("--since " + safe_text(when) + " is in the future");
   };
   command
       .add_option_function<std::string>(

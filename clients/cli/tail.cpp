@@ -2,6 +2,7 @@
 #include "cli/tail.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <utility>
 
@@ -34,6 +35,12 @@ bool parse_format(const std::string& text, const char* format, std::tm& parts) {
   return end != nullptr && *end == '\0';
 }
 
+// strptime() accepts 31 days in each month.
+bool is_date(const std::tm& parts) {
+  using namespace std::chrono;
+  return (year(parts.tm_year + 1900) / (parts.tm_mon + 1) / parts.tm_mday).ok();
+}
+
 std::optional<std::int64_t> local_ms(std::tm parts) {
   parts.tm_isdst = -1;
   const std::time_t seconds = std::mktime(&parts);
@@ -52,7 +59,7 @@ std::optional<std::int64_t> parse_since(std::string_view text, std::int64_t now_
   for (const char* format :
        {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d"}) {
     std::tm parts{};
-    if (parse_format(word, format, parts)) return local_ms(parts);
+    if (parse_format(word, format, parts)) return is_date(parts) ? local_ms(parts) : std::nullopt;
   }
   for (const char* format : {"%H:%M:%S", "%H:%M"}) {
     const std::time_t now = static_cast<std::time_t>(now_ms / 1000);

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -175,7 +176,11 @@ class Transfer {
     }
     response.body.clear();
     const bool replaced = !may_connect_ && code == CURLE_COULDNT_CONNECT;
-    response.error = replaced ? "the connection was closed after the proof" : error_text(code, details_);
+    // The system's words are those of the other commands; curl's name `localhost` for a Unix socket.
+    const long system_error = code == CURLE_COULDNT_CONNECT ? number(CURLINFO_OS_ERRNO) : 0;
+    response.error = replaced            ? "the connection was closed after the proof"
+                     : system_error != 0 ? std::strerror(static_cast<int>(system_error))
+                                         : error_text(code, details_);
     // A server that accepted the connection but sent nothing counts as unreachable too: the next address is
     // tried.
     const bool unreachable = number(CURLINFO_RESPONSE_CODE) == 0 &&

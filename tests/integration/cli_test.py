@@ -163,6 +163,18 @@ class Tail(DaemonCase):
         self.assertEqual(done.returncode, 1, done)
         self.assertIn("127.0.0.1:9", done.stderr)
 
+    def test_every_command_names_the_socket_and_the_reason(self):
+        for command in ("ls", "status", "search"):
+            with self.subTest(command=command):
+                done = earshot(command, *(["x"] if command == "search" else []), "--socket", "/nonexistent", home=self.home)
+                self.assertIn("cannot reach the daemon at unix:/nonexistent: No such file or directory\n", done.stderr)
+
+    def test_a_time_that_is_no_date_is_refused_and_a_future_one_said(self):
+        self.assertEqual(earshot("usage", "--root", self.root, "--since", "2026-02-31", home=self.home).returncode, 2)
+        future = earshot("usage", "--root", self.root, "--since", "2999-01-01", home=self.home)
+        self.assertEqual(future.returncode, 0, future)
+        self.assertIn("--since 2999-01-01 is in the future", future.stderr)
+
     def test_a_usage_error_exits_2(self):
         self.assertEqual(earshot("dance", home=self.home).returncode, 2)
         early = earshot("--json", "ls", home=self.home)

@@ -210,12 +210,13 @@ TEST_CASE("a date is local, a zone is respected") {
   CHECK(parse_since("2026-11-24", now) == parse_time("2026-11-23T23:00:00Z"));
   CHECK(parse_since("2026-07-01 12:00", now) == parse_time("2026-07-01T10:00:00Z"));
   CHECK(parse_since("2026-11-24T14:00:01", now) == parse_time("2026-11-24T13:00:01Z"));
+  CHECK(parse_since("2024-02-29", now) == parse_time("2024-02-28T23:00:00Z"));
   CHECK(parse_since("2026-11-24T14:00:01Z", now) == parse_time("2026-11-24T14:00:01Z"));
 }
 
 TEST_CASE("other text is not a time") {
   for (const char* text : {"", "m", "10", "-5m", "10x", "1.5h", "25:00", "14:61", "yesterday", "2026-13-01",
-                           "99999999999d", "10m "}) {
+                           "2026-02-31", "2026-02-29 12:00", "99999999999d", "10m "}) {
     CAPTURE(text);
     CHECK_FALSE(parse_since(text, now));
   }
