@@ -17,13 +17,45 @@ bool is_control(char32_t c) { return c < 0x20 || (c >= 0x7f && c < 0xa0); }
 
 // Invisible characters that move, hide or reorder text.
 bool is_deceptive(char32_t c) {
-  return c == 0xad || c == 0x61c || c == 0x180e || c == 0x200e || c == 0x200f ||
-         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
-         (c >= 0xfff9 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe0fff);
+  return c == 0xad || c == 0x61c || c == 0x180e || c == 0x200b || c == 0x200e || c == 0x200f ||
+         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || (c >= 0xfe00 && c <= 0xfe0d) ||
+         c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe0fff);
 }
 
-bool is_variation_selector(char32_t c) { return c >= 0xfe00 && c <= 0xfe0f; }
-bool is_joiner(char32_t c) { return c == 0x200b || c == 0x200d; }
+constexpr char32_t joiner = 0x200d, keycap = 0x20e3;
+bool is_emoji_selector(char32_t c) { return c == 0xfe0e || c == 0xfe0f; }
+bool is_skin_tone(char32_t c) { return c >= 0x1f3fb && c <= 0x1f3ff; }
+bool is_keycap_base(char32_t c) { return (c >= '0' && c <= '9') || c == '#' || c == '*'; }
+bool is_pictograph(char32_t c) {
+  return c >= 0x80 && utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->boundclass ==
+                          UTF8PROC_BOUNDCLASS_EXTENDED_PICTOGRAPHIC;
+}
+
+enum class Visibility { shown, deceptive, part_of_emoji };
+
+// Joiners and variation selectors are invisible, too; within an emoji (👩‍🚀, ❤️, 1️⃣) they are usual. The
+// page has the same rules: sanitize.ts.
+class Visibilities {
+ public:
+  /// Of the next code point of a text; `rest` follows it.
+  Visibility take(char32_t c, std::string_view rest) {
+    const char32_t before = std::exchange(before_, c);
+    const bool has_pictograph = pictograph_ > 0;
+    pictograph_ = is_pictograph(c)                                                ? 2
+                  : pictograph_ == 2 && (is_emoji_selector(c) || is_skin_tone(c)) ? 1
+                                                                                  : 0;
+    if (is_control(c) || is_deceptive(c)) return Visibility::deceptive;
+    if (c != joiner && !is_emoji_selector(c)) return Visibility::shown;
+    const char32_t next = rest.empty() ? 0 : take_code_point(rest);
+    const bool is_part = c == joiner ? has_pictograph && is_pictograph(next)
+                                     : pictograph_ == 1 || (is_keycap_base(before) && next == keycap);
+    return is_part ? Visibility::part_of_emoji : Visibility::deceptive;
+  }
+
+ private:
+  char32_t before_ = 0;
+  int pictograph_ = 0;  // 2: the text ends with one; 1: and with a selector or a skin tone
+};
 
 void append_escape(std::string& out, char32_t c) {
   char text[16];
@@ -47,9 +79,9 @@ void append_json_escape(std::string& out, char32_t c) {
   out += text;
 }
 
-void append_displayable(std::string& out, char32_t c, Charset charset) {
-  if (is_control(c) || is_deceptive(c)) return append_escape(out, c);
-  if (is_variation_selector(c) || is_joiner(c)) return;
+void append_displayable(std::string& out, char32_t c, Visibility visibility, Charset charset) {
+  if (visibility == Visibility::deceptive) return append_escape(out, c);
+  if (visibility == Visibility::part_of_emoji) return;
   if (charset == Charset::utf8 || c < 0x80) return append_utf8(out, c);
   if (code_point_width(c) > 0) out += '?';
 }
@@ -166,11 +198,14 @@ std::string to_display_line(std::string_view text, Charset charset, LineBreaks l
                                                                    : " | ";
   std::string out;
   out.reserve(text.size());
+  Visibilities visibilities;
   while (!text.empty()) {
     if (!is_space(text.front())) {
-      append_displayable(out, take_code_point(text), charset);
+      const char32_t c = take_code_point(text);
+      append_displayable(out, c, visibilities.take(c, text), charset);
       continue;
     }
+    visibilities = {};
     const bool line_break = skip_space(text);
     if (!text.empty()) out += line_break ? symbol : " ";
   }
@@ -180,6 +215,7 @@ std::string to_display_line(std::string_view text, Charset charset, LineBreaks l
 std::string to_display_code(std::string_view line, Charset charset) {
   std::string out;
   std::size_t column = 0;
+  Visibilities visibilities;
   while (!line.empty()) {
     const std::size_t begin = out.size();
     if (line.front() == '\t') {
@@ -187,7 +223,7 @@ std::string to_display_code(std::string_view line, Charset charset) {
       out.append(tab_columns - column % tab_columns, ' ');
     } else {
       const char32_t c = take_code_point(line);
-      append_displayable(out, c, charset);
+      append_displayable(out, c, visibilities.take(c, line), charset);
     }
     column += display_width(std::string_view(out).substr(begin));
   }
@@ -237,11 +273,13 @@ std::string cut_start_to_width(std::string_view text, std::size_t columns, std::
 std::string to_display_json(std::string_view json) {
   std::string out;
   out.reserve(json.size());
+  Visibilities visibilities;
   while (!json.empty()) {
     const char32_t c = take_code_point(json);
+    const Visibility visibility = visibilities.take(c, json);
     if (c < 0x20) {
       out += ' ';
-    } else if (is_control(c) || is_deceptive(c)) {
+    } else if (visibility == Visibility::deceptive) {
       append_json_escape(out, c);
     } else {
       append_utf8(out, c);

@@ -16,10 +16,10 @@ enum class LineBreaks {
 };
 
 /// One line of displayable text, so that the content of a transcript cannot control the terminal. C0, DEL, C1
-/// and bidirectional controls, line separators and invisible tags become visible escapes (\x1b, \u202e).
-/// Emoji joiners and variation selectors are removed: their width differs between terminals. Bytes that are
-/// not UTF-8 become U+FFFD. In ASCII other characters become `?`. Only the first `bytes_max` bytes of `text`
-/// are used.
+/// and bidirectional controls, line separators and invisible characters become visible escapes (\x1b,
+/// \u202e). Joiners and variation selectors of emoji are removed: their width differs between terminals.
+/// Bytes that are not UTF-8 become U+FFFD. In ASCII other characters become `?`. Only the first `bytes_max`
+/// bytes of `text` are used.
 std::string to_display_line(std::string_view text, Charset charset,
                             LineBreaks line_breaks = LineBreaks::space, std::size_t bytes_max = 4096);
 

@@ -11,12 +11,20 @@ const { wholeText, wholeInput, imagesOf, imageHeader } = await compiled("record.
 const { resumeLine, shellQuote } = await compiled("resume.ts");
 const { parsePlace, placeText } = await compiled("place.ts");
 const { safeAddress } = await compiled("Markdown.tsx");
+const { escapeControls } = await compiled("sanitize.ts");
 const { highlight } = await compiled("highlight.ts");
 
 const esc = "\u001b";
 const textOf = (output) => terminalLines(output).map((line) => line.map(({ text }) => text).join("")).join("\n");
 
 describe("terminal output", () => {
+  test("fault 158: invisible characters are shown, joiners and selectors unless they are part of an emoji", () => {
+    assert.equal(escapeControls("rm -rf build\u200b\u{e0041}\u00ad\ufeff\u2060 #"), "rm -rf build‹U+200B›‹U+E0041›‹U+00AD›‹U+FEFF›‹U+2060› #");
+    assert.equal(escapeControls("a\u200db 1\ufe0f a\ufe0f x\ufe01"), "a‹U+200D›b 1‹U+FE0F› a‹U+FE0F› x‹U+FE01›");
+    assert.equal(escapeControls("🚀\u200d \u200d🚀"), "🚀‹U+200D› ‹U+200D›🚀");
+    for (const text of ["👩\u200d🚀 ❤\ufe0f 1\ufe0f\u20e3 👨🏽\u200d💻 🏳\ufe0f\u200d🌈 ☎\ufe0e", "日本語 नमस्ते é\ttab\n"]) assert.equal(escapeControls(text), text);
+  });
+
   test("colours and decorations become data", () => {
     const [line] = terminalLines(`${esc}[31;1mfailed${esc}[0m: 3 ${esc}[4mtests${esc}[0m`);
     assert.deepEqual(line.map(({ text, bold, underline }) => [text, bold ?? false, underline ?? false]), [["failed", true, false], [": 3 ", false, false], ["tests", false, true]]);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { click } from "./browser.mjs";
 import { test, waitForTitle, withBrowser } from "./harness.mjs";
-import { ScriptedSession } from "./fixtures.mjs";
+import { ScriptedSession, registerProcess } from "./fixtures.mjs";
 
 const script = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script><svg onload="document.title='taken'">`;
 const escapes = "\u001b[31mred\u001b[0m\u001b]0;taken\u0007\u009b2J";
@@ -83,6 +83,18 @@ withBrowser("untrusted text", (env) => {
     const has_controls = await page.evaluate(() => /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/.test(document.documentElement.textContent));
     assert.equal(has_controls, false);
     await assertUninterpreted(page);
+    assert.deepEqual(errors, []);
+  });
+
+  test("fault 158: a command that waits for approval shows what is invisible in it", async () => {
+    const one = new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Clean up");
+    one.startTool("Bash", { command: "rm -rf build\u200b\u{e0041}\u00ad\u2060 # 👩\u200d🚀" });
+    const agent = registerProcess(env.daemon.root, one, "/home/ada/api");
+    env.cleanups.push(agent.stop);
+    agent.setStatus("waiting", "permission prompt");
+    await env.daemon.start();
+    const { page, errors } = await env.openPage();
+    await page.locator(".card .asked", { hasText: "rm -rf build‹U+200B›‹U+E0041›‹U+00AD›‹U+2060› # 👩\u200d🚀" }).waitFor();
     assert.deepEqual(errors, []);
   });
 

@@ -98,6 +98,21 @@ TEST_CASE("width counts columns, not bytes or code points") {
   CHECK(code_point_width(0x1faff) == 2);  // reserved for emoji
 }
 
+TEST_CASE(
+    "fault 158: invisible characters are escaped, joiners and selectors unless they are part of an emoji") {
+  const auto line = [](std::string_view text) { return to_display_line(text, Charset::utf8); };
+  CHECK(line("rm -rf build\u200b\U000e0041\u00ad\ufeff\u2060 #") ==
+        "rm -rf build\\u200b\\U000e0041\\xad\\ufeff\\u2060 #");
+  CHECK(line("a\u200db 1\ufe0f a\ufe0f x\ufe01") == "a\\u200db 1\\ufe0f a\\ufe0f x\\ufe01");
+  CHECK(line("\U0001f680\u200d \u200d\U0001f680") == "\U0001f680\\u200d \\u200d\U0001f680");
+  CHECK(line("\U0001f469\u200d\U0001f680 \u2764\ufe0f 1\ufe0f\u20e3") ==
+        "\U0001f469\U0001f680 \u2764 1\u20e3");
+  CHECK(line("\U0001f468\U0001f3fd\u200d\U0001f4bb") == "\U0001f468\U0001f3fd\U0001f4bb");
+  CHECK(to_display_code("x\u200b\u200d", Charset::utf8) == "x\\u200b\\u200d");
+  CHECK(to_display_json("\"a\u200b\u200d \U0001f469\u200d\U0001f680\"") ==
+        "\"a\\u200b\\u200d \U0001f469\u200d\U0001f680\"");
+}
+
 TEST_CASE("emoji joiners are removed, so that the width is the same on every terminal") {
   CHECK(display_width(line("👩‍💻")) == 4);
   CHECK(line("❤️") == "❤");
