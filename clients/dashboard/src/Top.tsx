@@ -1,7 +1,7 @@
 import { isRevoked, sessions } from "./connection.js";
 import { ConnectionHelp, ConnectionStatus } from "./ConnectionStatus.js";
 import { showHelp } from "./Dialog.js";
-import { notificationsBlocked, preferences, setPreferences, toggleNotifications } from "./notifications.js";
+import { notificationTrouble, preferences, setPreferences, toggleNotifications } from "./notifications.js";
 import { follow, go, onlyHost, onlyProgram, onlyProject, openSession, openView, query, address, historyView, overview } from "./route.js";
 import { programName } from "./format.js";
 import { chosenGrouping, chosenSorting, groupings, hosts, isTeam, programs, showsPrograms, sortings } from "./rows.js";
@@ -65,6 +65,12 @@ function Filters() {
   );
 }
 
+const notifyTitles = {
+  "": "Notify when a session needs you or is done, and this page is hidden",
+  blocked: "Blocked by the browser: allow notifications for this page in its settings",
+  refused: "This browser shows no notifications of a page: use earshot-notify, or the sound",
+};
+
 export function Top() {
   const { notify, sound } = preferences.value;
   const has_sessions = sessions.value.length > 0;
@@ -75,7 +81,7 @@ export function Top() {
         <a class="history-link" href={address(historyView)} aria-current={openView.value === "history" ? "page" : undefined} title="All sessions, and search in their text (h)" onClick={follow(historyView)}>History</a>
         <ConnectionStatus />
         <div class="toggles">
-          {"Notification" in window ? <Toggle on={notify} label={notificationsBlocked.value ? "Notify: blocked" : "Notify"} title={notificationsBlocked.value ? "Blocked by the browser: allow notifications for this page in its settings" : "Notify when a session needs you or is done, and this page is hidden"} toggle={() => void toggleNotifications()} /> : null}
+          {"Notification" in window ? <Toggle on={notify} label={notificationTrouble.value ? `Notify: ${notificationTrouble.value}` : "Notify"} title={notifyTitles[notificationTrouble.value]} toggle={() => void toggleNotifications()} /> : null}
           <Toggle on={sound} label="Sound" title="Play a tone when a session needs you, and a lower one when it is done" toggle={() => setPreferences({ sound: !sound })} />
           <button type="button" class="toggle" title="Keys (?)" aria-label="Keys" onClick={showHelp}>?</button>
         </div>

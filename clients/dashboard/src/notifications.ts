@@ -26,15 +26,24 @@ export function setPreferences(changed: Partial<Preferences>) {
   localStorage.setItem(preferences_key, JSON.stringify(preferences.value));
 }
 
-/** The user has blocked notifications; the browser does not ask again. */
-export const notificationsBlocked = signal(false);
+/** Why no notification appears. `blocked`: by the user, and the browser does not ask again. `refused`: by the browser, as on Android, where pages may show none. */
+export const notificationTrouble = signal<"" | "blocked" | "refused">("");
 
 /** Asks the browser for permission before it enables notifications. */
 export async function toggleNotifications() {
   if (preferences.value.notify) return setPreferences({ notify: false });
-  const granted = (await Notification.requestPermission()) === "granted";
-  notificationsBlocked.value = !granted;
-  if (granted) setPreferences({ notify: true });
+  try {
+    const granted = (await Notification.requestPermission()) === "granted";
+    notificationTrouble.value = granted ? "" : "blocked";
+    if (granted) setPreferences({ notify: true });
+  } catch {
+    notificationTrouble.value = "refused";
+  }
+}
+
+function refuseNotifications() {
+  notificationTrouble.value = "refused";
+  setPreferences({ notify: false });
 }
 
 const tone_hz = { wait: 660, done: 440 };
@@ -126,10 +135,14 @@ function notify(fresh: SessionState[], kind: keyof typeof tone_hz, describe: (se
   if (!notify || document.visibilityState === "visible") return;
   for (const session of fresh.slice(0, notifications_max)) {
     const [title, body] = describe(session);
-    const notification = new Notification(title, { body, tag: `${kind} ${session.key}` });
-    notification.onclick = () => {
-      window.focus();
-      go({ session: session.frame.session, host: session.frame.host });
-    };
+    try {
+      const notification = new Notification(title, { body, tag: `${kind} ${session.key}` });
+      notification.onclick = () => {
+        window.focus();
+        go({ session: session.frame.session, host: session.frame.host });
+      };
+    } catch {
+      return refuseNotifications();
+    }
   }
 }

@@ -216,4 +216,34 @@ withBrowser("connection and notifications", (env) => {
     await click(notify);
     await page.waitForFunction(() => [...document.querySelectorAll(".toggles [aria-pressed=true]")].length === 0);
   });
+
+  test("fault 158: a notification that the browser refuses, as on Android, is reported, and further ones are off", async () => {
+    const session = new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Fix the lamp");
+    const agent = registerProcess(env.daemon.root, session, "/home/ada/api");
+    env.cleanups.push(agent.stop);
+    agent.setStatus("busy");
+    await env.daemon.start();
+    const { page, errors } = await env.openPage({}, undefined, async (fresh) => {
+      await fresh.addInitScript(recordNotifications);
+      await fresh.addInitScript(() => {
+        const { requestPermission } = globalThis.Notification;
+        globalThis.Notification = class {
+          static requestPermission = requestPermission;
+          constructor() {
+            throw new TypeError("Illegal constructor. Use ServiceWorkerRegistration.showNotification() instead.");
+          }
+        };
+      });
+    });
+    await page.locator(".row .status", { hasText: "working" }).waitFor();
+    await click(page.getByRole("button", { name: "Notify" }));
+    await page.getByRole("button", { name: "Notify", pressed: true }).waitFor();
+    await page.evaluate(() => (globalThis.page_hidden = true));
+    agent.setStatus("waiting", "permission prompt");
+    await page.locator("[aria-live=polite]", { hasText: "Fix the lamp needs you" }).waitFor({ state: "attached" });
+    const refused = page.getByRole("button", { name: "Notify: refused", pressed: false });
+    await refused.waitFor();
+    assert.match(await refused.getAttribute("title"), /shows no notifications of a page: use earshot-notify/);
+    assert.deepEqual(errors, []);
+  });
 });
