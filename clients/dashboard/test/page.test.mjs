@@ -117,6 +117,38 @@ withBrowser("the page", (env) => {
     assert.equal(new URL(page.url()).search, "");
   });
 
+  test("fault 158: what is touched is 24 px high and wide on a phone, also on a session's page and in the history", async () => {
+    const { long } = env.use(exampleSessions(env.daemon.root));
+    await env.daemon.start();
+    const { page } = await env.openPage({ viewport: { width: 320, height: 800 }, isMobile: true, hasTouch: true });
+    const smaller = () => page.evaluate(() => [...document.querySelectorAll("a, button, select, input, summary")].map((element) => [element, element.getBoundingClientRect()])
+      .filter(([, { width, height }]) => width > 0 && height > 0 && (width < 24 || height < 24)).map(([element, { width, height }]) => `${element.outerHTML.slice(0, 80)} ${width} x ${height}`));
+    await waitForExamples(page);
+    assert.deepEqual(await smaller(), []);
+    await page.goto(`http://127.0.0.1:${env.daemon.port}/?session=${long.session}&host=testhost`);
+    await page.locator(".entry", { hasText: "Three timers" }).first().waitFor();
+    assert.deepEqual(await smaller(), []);
+    await page.goto(`http://127.0.0.1:${env.daemon.port}/?view=history`);
+    await page.locator(".past").first().waitFor();
+    assert.deepEqual(await smaller(), []);
+  });
+
+  test("fault 158: with forced colours gauges and marks of states have the system's colours", async () => {
+    env.use(exampleSessions(env.daemon.root));
+    await env.daemon.start();
+    const { page } = await env.openPage({ forcedColors: "active" });
+    await waitForExamples(page);
+    const colours = await page.evaluate(() => {
+      const probe = document.body.appendChild(document.createElement("i"));
+      probe.style.color = "CanvasText";
+      const text = getComputedStyle(probe).color;
+      const gauge = getComputedStyle(document.querySelector(".row progress"));
+      return { gauge: gauge.borderTopColor === text && gauge.borderTopWidth === "1px", mark: getComputedStyle(document.querySelector(".row .status[data-state=working]"), "::before").backgroundColor === text,
+        wait: getComputedStyle(document.querySelector(".card .status[data-state=waiting]")).outlineStyle };
+    });
+    assert.deepEqual(colours, { gauge: true, mark: true, wait: "solid" });
+  });
+
   test("sessions that ended or went quiet are folded; filters, groups and order are part of the address", async () => {
     env.use(exampleSessions(env.daemon.root));
     await env.daemon.start();
