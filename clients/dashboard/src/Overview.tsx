@@ -93,8 +93,8 @@ function Group({ row }: { row: Row & { kind: "group" } }) {
   );
 }
 
-function Quiet({ count, open }: { count: number; open: boolean }) {
-  return <button type="button" class="quiet-line" data-item="quiet" aria-expanded={open} onClick={() => go({ quiet: open ? "" : "1" }, true)}>{count.toLocaleString()} ended or quiet</button>;
+function Quiet({ row: { count, all_ended, open } }: { row: Row & { kind: "quiet" } }) {
+  return <button type="button" class="quiet-line" data-item="quiet" aria-expanded={open} onClick={() => go({ quiet: open ? "" : "1" }, true)}>{count.toLocaleString()} {all_ended ? "ended" : "ended or quiet"}</button>;
 }
 
 /** The names of the columns. For screen readers each row is one sentence. */
@@ -145,7 +145,7 @@ export function Overview() {
           <section class="list" data-many={list.length > animated_rows_max ? "" : undefined} aria-label="All other sessions">
             {list.some(({ kind }) => kind === "session") ? <ColumnNames /> : null}
             <VirtualList id="rows" label="Sessions" items={list} keyOf={(row: Row) => row.kind + row.key} height={heightOf} heights={[open, size]} reveal={(scroll) => (scrollToRow.current = scroll)}>
-              {(row) => row.kind === "group" ? <Group row={row} /> : row.kind === "quiet" ? <Quiet count={row.count} open={row.open} />
+              {(row) => row.kind === "group" ? <Group row={row} /> : row.kind === "quiet" ? <Quiet row={row} />
                 : <SessionRow frame={row.session.frame} session={row.session} phase={row.phase} show_project={row.show_project} show_host={row.show_host} />}
             </VirtualList>
           </section>

@@ -30,6 +30,7 @@ interface Entry {
   project: string;
   title: string;
   since: number; // when the present state began
+  activity: number;
   cost: number;
   share: number;
   search: string | undefined;
@@ -38,7 +39,7 @@ interface Entry {
 export type Row =
   | { kind: "group"; key: string; title: string; project?: string; host?: string; count: number; members: readonly SessionState[] }
   | { kind: "session"; key: string; session: SessionState; phase: Phase; show_project: boolean; show_host: boolean }
-  | { kind: "quiet"; key: string; count: number; open: boolean };
+  | { kind: "quiet"; key: string; count: number; all_ended: boolean; open: boolean };
 
 export function phaseOf(frame: SessionFrame, at: number): Phase {
   const { state, reason } = frame.status;
@@ -70,10 +71,11 @@ function entryOf(session: SessionState, at: number): Entry {
   const finished = (ms(frame.turn.finished) ?? 0) + (frame.clock_offset_ms ?? 0);
   return {
     session, frame, phase, until: phase === "done" && !frame.unseen ? finished + done_ms : Infinity, project: projectOf(frame), title: titleOf(frame),
-    since: (ms(sinceOf(frame)) ?? 0) + (frame.clock_offset_ms ?? 0), cost: cost_usd, share: context_window ? context / context_window : -1, search: undefined,
+    since: (ms(sinceOf(frame)) ?? 0) + (frame.clock_offset_ms ?? 0), activity: (ms(frame.last_activity) ?? 0) + (frame.clock_offset_ms ?? 0), cost: cost_usd, share: context_window ? context / context_window : -1, search: undefined,
   };
 }
 
+const isEnded = ({ phase, frame }: Entry) => !frame.unseen && phase === "ended";
 /** Ended, or idle without anything to look at. Background work is not quiet. */
 const isQuiet = ({ phase, frame }: Entry) => !frame.unseen && (phase === "ended" || phase === "unknown" || (phase === "idle" && frame.status.reason !== "background"));
 
@@ -81,9 +83,9 @@ const isQuiet = ({ phase, frame }: Entry) => !frame.unseen && (phase === "ended"
 const hasSamePlace = (a: Entry, b: Entry) =>
   a.phase === b.phase && a.since === b.since && a.project === b.project && a.title === b.title && a.frame.unseen === b.frame.unseen && a.frame.program === b.frame.program &&
   a.frame.status.reason === b.frame.status.reason && a.cost === b.cost && a.share === b.share && a.frame.last_activity === b.frame.last_activity;
-/** The same, if the order does not depend on numbers that change all the time. */
+/** The same, if the order does not depend on numbers that change all the time, such as the activity of those that work. */
 const hasSameCalmPlace = (a: Entry, b: Entry) =>
-  a.phase === b.phase && a.since === b.since && a.project === b.project && a.title === b.title && a.frame.unseen === b.frame.unseen && a.frame.program === b.frame.program && a.frame.status.reason === b.frame.status.reason;
+  (a.phase === "working" || a.frame.last_activity === b.frame.last_activity) && a.phase === b.phase && a.since === b.since && a.project === b.project && a.title === b.title && a.frame.unseen === b.frame.unseen && a.frame.program === b.frame.program && a.frame.status.reason === b.frame.status.reason;
 
 const entries = new Map<string, Entry>();
 const minute = computed(() => Math.floor(now.value / 60_000));
@@ -265,7 +267,7 @@ export const limits = computed<AccountLimit[]>(() => accountLimits(chosenFrames(
 const need = ({ phase, frame }: Entry) => (frame.unseen ? 0 : 1 + phases.indexOf(phase));
 const byText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 const byKey = (a: Entry, b: Entry) => byText(a.session.key, b.session.key);
-const byActivity = (a: Entry, b: Entry) => byText(b.frame.last_activity ?? "", a.frame.last_activity ?? "");
+const byActivity = (a: Entry, b: Entry) => b.activity - a.activity;
 const comparisons: Record<Sorting, (a: Entry, b: Entry) => number> = {
   need: (a, b) => need(a) - need(b) || b.since - a.since || byKey(a, b),
   activity: (a, b) => byActivity(a, b) || byKey(a, b),
@@ -277,9 +279,8 @@ const comparisons: Record<Sorting, (a: Entry, b: Entry) => number> = {
 const groupKeys: Record<Grouping, (entry: Entry) => string> = { project: ({ project }) => project, host: ({ frame }) => frame.host, program: ({ frame }) => frame.program ?? "", none: () => "" };
 
 /** Appends the rows of these entries, in groups: by what they need or in the order of their first rows. */
-function appendGroups(out: Row[], chosen: Entry[], suffix: string) {
+function appendGroups(out: Row[], chosen: Entry[], suffix: string, order: Sorting) {
   const by = chosenGrouping.value;
-  const order = chosenSorting.value;
   const groups = new Map<string, Entry[]>();
   for (const entry of chosen.sort(comparisons[order])) {
     const key = groupKeys[by](entry);
@@ -323,18 +324,22 @@ const layout = computed<View & { structure: string }>((() => {
     const waiting_entries = chosen.filter(({ phase, session }) => phase === "waiting" && !away.has(session.key)).sort((a, b) => a.since - b.since || byKey(a, b));
     const others = chosen.filter(({ phase }) => phase !== "waiting");
     const folds = words.length === 0 && !onlyState.value;
-    const active = folds ? others.filter((entry) => !isQuiet(entry)) : others;
-    const quiet = folds ? others.filter(isQuiet) : [];
+    // While nothing waits or works, what was done last is on top, and only ended sessions are folded.
+    const rests = chosenSorting.value === "need" && waiting_entries.length === 0 && !others.some(({ phase }) => phase === "working");
+    const order = rests ? "activity" : chosenSorting.value;
+    const isFolded = rests ? isEnded : isQuiet;
+    const active = folds ? others.filter((entry) => !isFolded(entry)) : others;
+    const quiet = folds ? others.filter(isFolded) : [];
     const rows: Row[] = [];
     const more = waiting_entries.slice(cards_max);
     if (more.length > 0) rows.push({ kind: "group", key: "more", title: "More that need you", count: more.length, members: [] });
     for (const { session, phase } of more) rows.push({ kind: "session", key: session.key, session, phase, show_project: true, show_host: true });
-    appendGroups(rows, active, "");
+    appendGroups(rows, active, "", order);
     if (quiet.length > 0) {
       const alone = waiting_entries.length === 0 && active.length === 0; // nothing else is shown
       const open = alone || showsQuiet.value === "1";
-      if (!alone) rows.push({ kind: "quiet", key: "quiet", count: quiet.length, open });
-      if (open) appendGroups(rows, quiet, " quiet");
+      if (!alone) rows.push({ kind: "quiet", key: "quiet", count: quiet.length, all_ended: rests, open });
+      if (open) appendGroups(rows, quiet, " quiet", order);
     }
     last = { cards: waiting_entries.slice(0, cards_max).map(({ session }) => session), rows, matches: chosen.length, waits: waiting_entries.length, structure: signature };
     return last;

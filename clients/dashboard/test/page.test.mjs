@@ -149,6 +149,29 @@ withBrowser("the page", (env) => {
     assert.deepEqual(colours, { gauge: true, mark: true, wait: "solid" });
   });
 
+  test("fault 161: while nothing works or waits, groups and rows are by latest activity, and only ended sessions are folded", async () => {
+    const finished = (cwd, minutes, prompt) => new ScriptedSession(env.daemon.root, cwd).at(minutes).addPrompt(prompt).finishTurn("Done.");
+    const agents = [["/home/ada/bay", 300, "Paint the buoy"], ["/home/ada/api", 200, "Oldest of two"], ["/home/ada/api", 100, "Latest of two"], ["/home/ada/zoo", 20, "Feed the seals"]]
+      .map(([cwd, minutes, prompt]) => registerProcess(env.daemon.root, finished(cwd, minutes, prompt), cwd));
+    for (const agent of agents) agent.setStatus("idle");
+    env.cleanups.push(...agents.map((agent) => agent.stop));
+    const gone = registerProcess(env.daemon.root, finished("/home/ada/gone", 10, "Has ended"), "/home/ada/gone");
+    gone.setStatus("idle");
+    const busy = registerProcess(env.daemon.root, new ScriptedSession(env.daemon.root, "/home/ada/den").at(1).addPrompt("Dig"), "/home/ada/den");
+    env.cleanups.push(busy.stop, gone.stop);
+    busy.setStatus("busy");
+    await env.daemon.start();
+    const { page } = await env.openPage();
+    await page.locator(".row[data-phase=working] .title", { hasText: "Dig" }).waitFor();
+    await page.locator(".quiet-line", { hasText: "3 ended or quiet" }).waitFor(); // while one works
+    busy.stop();
+    gone.stop();
+    await page.locator(".quiet-line", { hasText: "2 ended" }).waitFor();
+    await waitForCount(page, "#sessions .row", 4);
+    assert.deepEqual(await page.locator("#rows :is(.group h2, .row .title)").allInnerTexts(),
+      ["/home/ada/zoo", "Feed the seals", "/home/ada/api", "Latest of two", "Oldest of two", "/home/ada/bay", "Paint the buoy"]);
+  });
+
   test("sessions that ended or went quiet are folded; filters, groups and order are part of the address", async () => {
     env.use(exampleSessions(env.daemon.root));
     await env.daemon.start();
