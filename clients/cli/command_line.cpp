@@ -492,9 +492,11 @@ std::string unknown_word_message(const CLI::App& app, const std::vector<std::str
     return parsed.empty() ? unknown_command_message(app, word) : "unexpected argument `" + word + "`";
   }
   if (parsed.empty()) {
-    for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; }))
-      if (each->get_option_no_throw(word) != nullptr)
-        return "`" + word + "` follows a command, as in: earshot " + each->get_name() + " " + word + " …";
+    const std::vector<const CLI::App*> commands = app.get_subcommands(
+        [&](const CLI::App* command) { return command->get_option_no_throw(word) != nullptr; });
+    if (!commands.empty())
+      return "`" + word + "` follows a command, as in: earshot " + commands.front()->get_name() + " " + word +
+             " …";
   }
   const CLI::App& owner = parsed.empty() ? app : *parsed.front();
   std::vector<std::string> names;

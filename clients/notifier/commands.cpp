@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <future>
+#include <iostream>
 #include <memory>
 
 #include "base/file.hpp"
