@@ -33,8 +33,8 @@ bool is_pictograph(char32_t c) {
 
 enum class Visibility { shown, deceptive, part_of_emoji };
 
-// Joiners and variation selectors are invisible, too; within an emoji (👩‍🚀, ❤️, 1️⃣) they are usual. The
-// page has the same rules: sanitize.ts.
+// Joiners and variation selectors are invisible, too; within an emoji they are usual. The page has the same
+// rules: sanitize.ts.
 class Visibilities {
  public:
   /// Of the next code point of a text; `rest` follows it.
