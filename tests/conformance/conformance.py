@@ -6,9 +6,9 @@
     tests/conformance/conformance.py --only steer -n 20  # transcripts whose path contains it; more differences each
     tests/conformance/conformance.py --json | jq '.rows[] | select(.wrong > 0)'
 
-Recorded sessions are below `<corpus>/<program>/` and in the lists there (`*.tsv`, the first column is a path): EARSHOT_CORPUS, or shared/corpus
-next to the project. Claude Code has no reference here:
-its transcripts in tests/golden/seeds are compared with the events beside them. EARSHOT_BUILD names the build (default build/release).
+Recorded sessions are below `<corpus>/<program>/` and in the lists there (`*.tsv`, the first column is a path), those of Claude Code also in
+`<corpus>/claude-*/` and PUBLIC.tsv: EARSHOT_CORPUS, or shared/corpus next to the project. The events beside the transcripts in
+tests/golden/seeds are written by hand and check the reference, too. EARSHOT_BUILD names the build (default build/release).
 
 Columns: `wrong` is the number of events that are missing, too many or different; `unknown` that of records whose type has no meaning in the
 rules. A version with a new format shows there first.
@@ -17,10 +17,12 @@ Exit codes: 0 all events agree; 1 some do not; 2 usage, or there is nothing to c
 """
 import argparse
 import collections
+import csv
 import importlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -39,11 +41,9 @@ cost_tolerance = 1e-9  # sums of floating-point numbers
 class Program:
     """A program whose transcripts have a reference assembler."""
 
-    has_sessions = True
-
     def __init__(self, name, layout, version):
         self.name, self.layout, self.version_member = name, layout, version
-        self.reference = importlib.import_module(f"{name}_reference")
+        self.reference = importlib.import_module(f"{name.replace('-', '_')}_reference")
 
     def transcripts(self, corpus):
         own = corpus / self.name
@@ -70,7 +70,7 @@ class Program:
                 version = reference.member(record, *self.version_member)
                 if self.name == "pi" and reference.text_of(record, "type") == "session":
                     return f"format {version or 1}"  # it writes none of its own
-                if isinstance(version, str):
+                if isinstance(version, str) and version[:1].isdigit():
                     return version
         return UNKNOWN_VERSION
 
@@ -83,26 +83,47 @@ class Program:
                 event.setdefault("program", self.name)
         return self.version(data), events, self.reference.unknown(data)
 
+    def written(self, path):
+        """The events that are written by hand for this transcript, or None."""
+        return None
 
-class ClaudeCode:
-    """Has expected events instead of a reference."""
 
-    name, has_sessions = "claude-code", False  # the session of the expected events is another
+class ClaudeCode(Program):
+    """Its recordings are in several places; its subagents have transcripts of their own, below their session."""
 
-    def transcripts(self, _):
-        return sorted(path for path in (TOP / "tests/golden/seeds").rglob("*.jsonl") if not path.name.endswith(EXPECTED))
+    golden = TOP / "tests/golden/seeds"  # transcripts whose expected events are written by hand: for the daemon and for the reference
+    no_transcript = re.compile(r"journal|agent-a(prompt_suggestion|compact)-.*")
+    others = re.compile("codex|copilot|gemini|qwen", re.I)  # public transcripts of other programs that have records of type user
 
-    def place(self, path, _):
-        return path
+    def transcripts(self, corpus):
+        found = set(super().transcripts(corpus))
+        found.update(path.resolve() for path in corpus.glob("claude-*/*/tree/projects/**/*.jsonl"))
+        if (listing := corpus / "PUBLIC.tsv").is_file():
+            with listing.open(encoding="utf-8", newline="") as file:
+                found.update((corpus / "public" / row["path"]).resolve() for row in csv.DictReader(file, delimiter="\t") if self.is_own(row))
+        found.update(path for path in self.golden.glob("*.jsonl") if not path.name.endswith(EXPECTED))
+        return sorted(path for path in found if path.is_file() and not self.no_transcript.fullmatch(path.stem))
 
-    def expected(self, path):
-        events = [wire_event(self, json.loads(line)) for line in path.with_suffix(EXPECTED).read_text("utf-8").splitlines()]
-        return next((event["dialect"] for event in events if "dialect" in event), UNKNOWN_VERSION), events, None
+    def is_own(self, row):
+        types = {each.rsplit(":", 1)[0].split("/")[0] for each in row["line_types"].split()}
+        return row["path"].endswith(".jsonl") and bool(types & {"assistant", "attachment", "system", "user"}) and not self.others.search(row["path"])
+
+    @staticmethod
+    def stem(path):
+        """Below the directory of the project."""
+        parts = path.with_suffix("").parts
+        return "/".join(parts[parts.index("subagents") - 1:]) if "subagents" in parts[1:] else parts[-1]
+
+    def written(self, path):
+        if path.parent != self.golden:
+            return None
+        events = [wire_event(json.loads(line)) for line in path.with_suffix(EXPECTED).read_text("utf-8").splitlines()]
+        return [{**event, "session": path.stem} for event in events]  # that of the expected events is another
 
 
 def programs():
     return [
-        ClaudeCode(),
+        ClaudeCode("claude-code", "projects/-home-ada-lamp/{stem}.jsonl", ("version",)),
         Program("codex", "sessions/2026/01/01/{stem}.jsonl", ("payload", "cli_version")),
         Program("copilot", "session-state/{stem}/events.jsonl", ("data", "copilotVersion")),
         Program("pi", "sessions/--home-ada-lamp--/{stem}.jsonl", ("version",)),
@@ -120,20 +141,18 @@ def corpus():
 # ---- The daemon's events
 
 
-def replay(program, path):
+def replay(path):
     """(events, unknown records by type) of the build under test."""
     build = os.environ.get("EARSHOT_BUILD") or TOP / "build/release"
     command = [os.path.join(build, "earshot"), "replay", "--no-redact", "--stats", "--events", "--json", str(path)]
     *events, stats = subprocess.run(command, capture_output=True, check=True).stdout.splitlines()
-    return [wire_event(program, json.loads(event)) for event in events], json.loads(stats)["unknown_types"]
+    return [wire_event(json.loads(event)) for event in events], json.loads(stats)["unknown_types"]
 
 
-def wire_event(program, event):
+def wire_event(event):
     """The event with its position, and without what the transcript does not say."""
     offset, index, _ = event.pop("cursor").split(".")
     del event["host"], event["stream"]
-    if not program.has_sessions:
-        del event["session"]
     return {**event, "offset": int(offset), "index": int(index)}
 
 
@@ -179,15 +198,16 @@ def compare(chosen, directory, only="", report=lambda path, one, other: None):
                 if only not in str(path):
                     continue
                 version, expected, unknown = program.expected(path)
-                found, found_unknown = replay(program, program.place(path, pathlib.Path(links, program.name, str(number))))
+                found, found_unknown = replay(program.place(path, pathlib.Path(links, program.name, str(number))))
                 row = rows[program.name, version]
                 row.transcripts += 1
                 row.events += len(expected)
-                row.unknown.update(found_unknown if unknown is None else unknown)
-                for one, other in differences(expected, found):
+                row.unknown.update(unknown)
+                written = program.written(path)
+                for one, other in [*differences(expected, found), *(differences(written, expected) if written is not None else ())]:
                     row.wrong += 1
                     report(path, one, other)
-                if unknown is not None and dict(unknown) != found_unknown:
+                if dict(unknown) != found_unknown:
                     row.wrong += 1
                     report(path, {"unknown records": dict(unknown)}, {"unknown records": found_unknown})
     return rows

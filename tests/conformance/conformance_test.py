@@ -3,7 +3,9 @@
 Skipped where the recorded sessions are not installed (EARSHOT_CORPUS, or shared/corpus next to the project).
 """
 import io
+import json
 import pathlib
+import tempfile
 import unittest
 
 import conformance
@@ -28,8 +30,17 @@ class Conformance(unittest.TestCase):
             self.skipTest("the recorded sessions are not installed")
         self.assert_conforms(conformance.corpus(), name)
 
-    def test_fixtures_of_claude_code_have_their_events(self):
-        self.assert_conforms(GOLDEN, "claude-code")
+    def test_fixtures_of_claude_code_have_the_events_of_the_reference(self):
+        self.assert_conforms(FIXTURES, "claude-code")
+
+    def test_an_overlong_line_of_claude_code_is_skipped_alone(self):
+        prompt = '{"type":"user","uuid":"%s","sessionId":"lamp","message":{"role":"user","content":"%s"}}\n'
+        lines = [prompt % ("u1", "Light the lamp"), prompt % ("u2", "x" * reference.LINE_BYTES_MAX), prompt % ("u3", "And the horn")]
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory, "claude-code/lamp.jsonl")
+            path.parent.mkdir()
+            path.write_text("".join(lines), "utf-8")
+            self.assert_conforms(pathlib.Path(directory), "claude-code")
 
     def test_fixtures_of_codex_have_the_events_of_the_reference(self):
         self.assert_conforms(FIXTURES, "codex")
@@ -43,6 +54,9 @@ class Conformance(unittest.TestCase):
         self.assert_conforms(FIXTURES, "pi")
         self.assert_conforms(GOLDEN, "pi")
 
+    def test_recorded_sessions_of_claude_code_have_the_events_of_the_reference(self):
+        self.assert_recorded_sessions_conform("claude-code")
+
     def test_recorded_sessions_of_codex_have_the_events_of_the_reference(self):
         self.assert_recorded_sessions_conform("codex")
 
@@ -51,6 +65,23 @@ class Conformance(unittest.TestCase):
 
     def test_recorded_sessions_of_pi_have_the_events_of_the_reference(self):
         self.assert_recorded_sessions_conform("pi")
+
+
+class WrittenByHand(unittest.TestCase):
+    """Events that are written by hand check both readers."""
+
+    def test_an_event_that_the_reference_does_not_make_is_wrong(self):
+        with tempfile.TemporaryDirectory() as directory:
+            program = next(program for program in conformance.programs() if program.name == "claude-code")
+            program.golden = pathlib.Path(directory)
+            path, seed = program.golden / "lamp.jsonl", GOLDEN / "seeds/002-user-string.jsonl"
+            path.write_bytes(seed.read_bytes())
+            events = [json.loads(line) for line in seed.with_suffix(conformance.EXPECTED).read_text("utf-8").splitlines()]
+            for prompt, wrong in ((events[-1]["prompt"], 0), ("Grind the stone", 1)):
+                lines = [json.dumps(event) for event in [*events[:-1], {**events[-1], "prompt": prompt}]]
+                path.with_suffix(conformance.EXPECTED).write_text("\n".join(lines), "utf-8")
+                rows = conformance.compare([program], pathlib.Path("/nonexistent"))
+                self.assertEqual(sum(row.wrong for row in rows.values()), wrong)
 
 
 class Comparison(unittest.TestCase):
