@@ -67,7 +67,8 @@ const std::string& RecordedUsage::model_of(const Stored& stored, const StreamUsa
 bool RecordedUsage::is_covered(const Stored& stored, const StreamUsage::Request& request) const {
   const std::optional<Total>& total = sessions_[stored.number].total;
   if (!total || request.has_cost) return false;
-  return stored.is_subagent ? request.time_ms <= total->time_ms : request.is_covered;
+  return stored.is_subagent ? request.time_ms <= total->time_ms
+                            : request.is_covered && stored.rank == total->rank;
 }
 
 void RecordedUsage::finish() {
@@ -75,19 +76,17 @@ void RecordedUsage::finish() {
   for (const Stored& stored : stored_) {
     if (!sessions_[stored.number].total) continue;
     Total& total = *sessions_[stored.number].total;
-    // A fork's total includes the cost of what it repeats.
     if (!stored.is_subagent && stored.rank != total.rank) continue;
-    stored.used.for_each([&](std::uint64_t, const StreamUsage::Request& request) {
+    stored.used.for_each([&](std::uint64_t id, const StreamUsage::Request& request) {
       if (!is_covered(stored, request)) return;
-      const std::uint64_t tokens = total_tokens(request.tokens);
-      const Price* const price = stored.prices[request.model];
-      total.tokens += tokens;
-      if (price)
-        total.estimate += earshot::cost_usd(*price, request.tokens);
-      else
-        total.is_priced = total.is_priced && tokens == 0;
+      total.all.add(stored.prices[request.model], request.tokens);
+      if (ledger_.counts(stored.account, id, request))
+        total.counted.add(stored.prices[request.model], request.tokens);
     });
   }
+  for (Known& session : sessions_)
+    if (std::optional<Total>& total = session.total)
+      total->counted_usd = divide_total(total->usd, total->counted, total->all).counted_usd;
 }
 
 UsageSums RecordedUsage::sums_of(const Stored& stored, const StreamUsage::Request& request) const {
@@ -98,11 +97,10 @@ UsageSums RecordedUsage::sums_of(const Stored& stored, const StreamUsage::Reques
   if (request.has_cost) {
     sums.recorded_usd = request.recorded_usd;
     sums.has_recorded = true;
-  } else if (is_covered(stored, request) && total->tokens > 0) {
-    const double share = price && total->is_priced && total->estimate > 0
-                             ? earshot::cost_usd(*price, request.tokens) / total->estimate
-                             : static_cast<double>(tokens) / static_cast<double>(total->tokens);
-    sums.recorded_usd = total->usd * share;
+  } else if (is_covered(stored, request) && total->all.tokens > 0) {
+    CostWeight weight;
+    weight.add(price, request.tokens);
+    sums.recorded_usd = total->counted_usd * total->counted.share(weight);
     sums.has_recorded = true;
   } else if (price) {
     sums.estimated_usd = earshot::cost_usd(*price, request.tokens);

@@ -13,6 +13,7 @@
 
 #include "core/stream_usage.hpp"
 #include "models/model_table.hpp"
+#include "models/session_cost.hpp"
 #include "models/usage_ledger.hpp"
 
 namespace earshot::cli {
@@ -92,14 +93,13 @@ class RecordedUsage {
     std::size_t number = 0;            // of its session
     UsageLedger::Account account = 0;
   };
-  /// The recorded cost of a session is divided among the requests that it covers by their estimated costs; by
-  /// their tokens if one has no price.
+  /// The recorded cost of a session, divided among the requests that it covers.
   struct Total {
     std::uint32_t rank = 0;
-    double usd = 0, estimate = 0;
+    double usd = 0;
     std::int64_t time_ms = 0;
-    std::uint64_t tokens = 0;
-    bool is_priced = true;
+    CostWeight counted = {}, all = {};
+    double counted_usd = 0;  // of `usd`, for `counted`
   };
   struct Known : Session {
     std::optional<std::pair<bool, std::uint32_t>> project_from;  // is_subagent and rank of its transcript

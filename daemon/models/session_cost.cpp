@@ -1,6 +1,7 @@
 #include "models/session_cost.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace earshot {
 namespace {
@@ -13,43 +14,15 @@ bool is_covered(const StreamCost& stream, std::int64_t total_ms) {
   return stream.last_activity_ms <= total_ms || stream.turn > 1 || stream.turn_started_ms <= total_ms;
 }
 
-/// What a recorded total covers, for shares of it: by estimated costs, by tokens if one has no price.
-struct Covered {
-  void add(std::span<const ModelUsage> models, const ModelTable& table) {
-    for (const ModelUsage& each : models) {
-      Usage used = each.all.usage;
-      used -= each.all.without_cost;
-      const Price* const price = table.price(each.model);
-      tokens += static_cast<double>(total_tokens(used));
-      if (price)
-        usd += cost_usd(*price, used);
-      else
-        is_priced &= used == Usage{};
-    }
-  }
-  double tokens = 0, usd = 0;
-  bool is_priced = true;
-};
-
-/// The share of a stream's total that does not count for others: a fork's includes what it repeats.
-double counted_share(const StreamCost& total, const ModelTable& models) {
-  if (total.all.empty()) return 1;
-  Covered counted, all;
-  counted.add(total.models, models);
-  all.add(total.all, models);
-  if (all.is_priced && all.usd > 0) return counted.usd / all.usd;
-  return all.tokens > 0 ? counted.tokens / all.tokens : 1;
-}
-
 }  // namespace
 
-StreamCost stream_cost(const StreamState& state, std::span<const ModelUsage> models) {
+StreamCost stream_cost(const StreamState& state, std::span<const ModelUsage> models, bool with_copies) {
+  const std::vector<ModelUsage>& all = state.used.models();
   std::optional<double> usd = state.cost_usd;
   if (usd && state.cost_total_ms == 0) {
     usd = 0;
-    for (const ModelUsage& each : models) *usd += each.all.recorded_usd;
+    for (const ModelUsage& each : with_copies ? all : models) *usd += each.all.recorded_usd;
   }
-  const std::vector<ModelUsage>& all = state.used.models();
   const bool is_all = models.data() == all.data();
   return {.recorded_usd = usd,
           .total_ms = state.cost_total_ms,
@@ -58,6 +31,27 @@ StreamCost stream_cost(const StreamState& state, std::span<const ModelUsage> mod
           .turn = state.turn,
           .models = models,
           .all = is_all ? std::span<const ModelUsage>() : all};
+}
+
+void CostWeight::add(const Price* price, const Usage& used) {
+  if (price) usd += cost_usd(*price, used);
+  tokens += static_cast<double>(total_tokens(used));
+  is_priced &= price || used == Usage{};
+}
+
+double CostWeight::share(const CostWeight& part) const {
+  if (is_priced && usd > 0) return part.usd / usd;
+  return tokens > 0 ? part.tokens / tokens : 0;
+}
+
+TotalCost divide_total(double total_usd, const CostWeight& counted, const CostWeight& all) {
+  if (all.tokens == 0) return {total_usd, total_usd};
+  if (counted.tokens == 0) return {0, total_usd};
+  if (!all.is_priced || all.usd == 0) return {total_usd * all.share(counted), total_usd};
+  const double repeated = all.usd - counted.usd;
+  const bool is_own = std::abs(total_usd - counted.usd) < std::abs(total_usd - all.usd);
+  const double own = is_own ? total_usd : std::max(0.0, total_usd - repeated);
+  return {own, own + repeated};
 }
 
 void CostSum::estimate(std::string_view model, const Usage& tokens, const ModelTable& models) {
@@ -78,15 +72,37 @@ std::optional<Cost> CostSum::cost() const {
   return std::nullopt;
 }
 
-std::optional<Cost> session_cost(std::span<const StreamCost> streams, const ModelTable& models) {
+std::optional<Cost> session_cost(std::span<const StreamCost> streams, const ModelTable& models,
+                                 bool with_copies) {
   CostSum sum;
   std::int64_t total_ms = 0;
+  std::optional<double> total_usd;
+  CostWeight counted, all;  // of what the total covers
   for (const StreamCost& stream : streams) total_ms = std::max(total_ms, stream.total_ms);
   for (const StreamCost& stream : streams) {
-    const double share = stream.total_ms ? counted_share(stream, models) : 1;
-    if (stream.recorded_usd) sum.record(*stream.recorded_usd * share);
-    if (is_covered(stream, total_ms)) continue;
-    for (const ModelUsage& each : stream.models) sum.estimate(each.model, each.all.without_cost, models);
+    const std::span<const ModelUsage> used = stream.all.empty() ? stream.models : stream.all;
+    if (stream.total_ms != 0)
+      total_usd = total_usd.value_or(0) + stream.recorded_usd.value_or(0);
+    else if (stream.recorded_usd)
+      sum.record(*stream.recorded_usd);
+    const bool is_whole = is_covered(stream, total_ms);
+    const auto add = [&](CostWeight& weight, std::span<const ModelUsage> some) {
+      if (!is_whole && stream.total_ms == 0) return;
+      for (const ModelUsage& each : some) {
+        Usage tokens = each.all.usage;
+        if (!is_whole) tokens -= each.all.without_cost;
+        weight.add(models.price(each.model), tokens);
+      }
+    };
+    add(counted, stream.models);
+    add(all, used);
+    if (is_whole) continue;
+    for (const ModelUsage& each : with_copies ? used : stream.models)
+      sum.estimate(each.model, each.all.without_cost, models);
+  }
+  if (total_usd) {
+    const TotalCost total = divide_total(*total_usd, counted, all);
+    sum.record(with_copies ? total.full_usd : total.counted_usd);
   }
   return sum.cost();
 }

@@ -33,20 +33,36 @@ class CostSum {
   bool has_recorded_ = false, has_estimate_ = false, is_complete_ = true;
 };
 
+/// What a recorded total covers, to divide it: by estimated costs, or by tokens if any have no price.
+struct CostWeight {
+  void add(const Price* price, const Usage& used);
+  double share(const CostWeight& part) const;
+  double usd = 0, tokens = 0;
+  bool is_priced = true;
+};
+struct TotalCost {
+  double counted_usd = 0;  // of what does not repeat others
+  double full_usd = 0;     // what is repeated included
+};
+/// A fork's total includes what it repeats in some versions and not in others: the nearer estimate decides.
+TotalCost divide_total(double total_usd, const CostWeight& counted, const CostWeight& all);
+
 /// What decides it, of one stream.
 struct StreamCost {
   std::optional<double> recorded_usd;
   std::int64_t total_ms = 0;  // of the last record before a recorded total of the session; 0: none
   std::int64_t last_activity_ms = 0, turn_started_ms = 0;
   std::uint32_t turn = 0;
-  std::span<const ModelUsage> models;    // borrowed: what counts for this stream,
-  bool is_later = false;                 // only what it used after the session's total
-  std::span<const ModelUsage> all = {};  // and all that it used; empty: the same
+  std::span<const ModelUsage> models;    // borrowed: what counts for this stream;
+  std::span<const ModelUsage> all = {};  // and all that it used: empty, the same
+  bool is_later = false;                 // both only of what it used after the session's total
 };
 /// `models` outlives the result.
-StreamCost stream_cost(const StreamState& state, std::span<const ModelUsage> models);
+StreamCost stream_cost(const StreamState& state, std::span<const ModelUsage> models, bool with_copies);
 
-/// Summed over the session's streams. What a recorded cost covers is not estimated.
-std::optional<Cost> session_cost(std::span<const StreamCost> streams, const ModelTable& models);
+/// Summed over the session's streams, with what they repeat or without. What a recorded cost covers is not
+/// estimated.
+std::optional<Cost> session_cost(std::span<const StreamCost> streams, const ModelTable& models,
+                                 bool with_copies = false);
 
 }  // namespace earshot

@@ -38,19 +38,22 @@ Usage UsageLedger::update(Account account, const StreamUsage::Grown& grown) {
   const std::uint32_t before = known(grown.id).tokens;
   if (!counts(account, grown.id, *request)) entry.has_copies = entry.is_stale = true;
   const std::uint64_t now = short_total(request->tokens), fresh = now > before ? now - before : 0;
-  // What was told before comes first: a request grows by its output.
-  std::uint64_t told = total_tokens(grown.more) - std::min(total_tokens(grown.more), fresh);
+  // What was counted before comes first: a request grows by its output.
+  std::uint64_t earlier = total_tokens(grown.more) - std::min(total_tokens(grown.more), fresh);
   Usage more = grown.more;
   for (const auto count : {&Usage::input, &Usage::cache_read, &Usage::cache_write, &Usage::output}) {
-    const std::uint64_t less = std::min(told, more.*count);
-    more.*count -= less, told -= less;
+    const std::uint64_t less = std::min(earlier, more.*count);
+    more.*count -= less, earlier -= less;
   }
   more.cache_write_1h = std::min(more.cache_write_1h, more.cache_write);
   return more;
 }
 
 void UsageLedger::close(Account account) {
-  closed_ += entries_.erase(account);
+  const bool was_copied = entries_.at(account).is_copied;
+  entries_.erase(account);
+  if (!was_copied) return;
+  ++closed_;
   for (auto& [other, entry] : entries_)
     if (entry.has_copies) entry.changed();
 }
@@ -78,8 +81,12 @@ bool UsageLedger::counts(Account account, std::uint64_t id, const StreamUsage::R
     // The less complete copy, and of equal ones the younger, does not count.
     Entry& own = entries_.at(account);
     const std::uint64_t tokens = total_tokens(request.tokens), their_tokens = total_tokens(theirs->tokens);
-    if (tokens != their_tokens ? tokens < their_tokens : own.origin > other->second.origin) return false;
+    if (tokens != their_tokens ? tokens < their_tokens : own.origin > other->second.origin) {
+      other->second.is_copied = true;
+      return false;
+    }
     own.is_stale = own.has_copies;
+    own.is_copied = true;
     set_stale(other->second);
   }
   found.owner = account;

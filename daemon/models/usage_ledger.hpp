@@ -36,7 +36,7 @@ class UsageLedger {
   /// `source` must not fail before the account is closed.
   Account open(
       Source source, Origin origin, Changed changed = [] {});
-  /// A request of the stream is new or has grown. Returns what no stream had told before, whichever it
+  /// A request of the stream is new or has grown. Returns what no stream had used before, whichever it
   /// counts for.
   Usage update(Account account, const StreamUsage::Grown& grown);
   /// Copies of its requests count from now on.
@@ -54,7 +54,8 @@ class UsageLedger {
     Origin origin;
     Changed changed;
     bool has_copies = false, is_stale = false;
-    std::uint64_t closed = 0;        // accounts, when `copied` was summed up
+    bool is_copied = false;          // another stream repeated one of its requests
+    std::uint64_t closed = 0;        // copied accounts, when `copied` was summed up
     std::vector<ModelUsage> copied;  // what counts for other streams
     LocalDay day;                    // of `copied`
     std::uint32_t totals = 0;        // likewise
@@ -64,7 +65,7 @@ class UsageLedger {
   static const StreamUsage& usage_of(const Entry& entry);
   struct Known {
     Account owner = 0;
-    std::uint32_t tokens = 0;  // the most that any stream told
+    std::uint32_t tokens = 0;  // the most that any stream used
   };
   void set_stale(Entry& entry);
   Known& known(std::uint64_t id);

@@ -31,14 +31,14 @@ std::optional<Cost> cost(const Session& session, const ModelTable& models, bool 
   for (const Member& member : session.members) {
     const StreamState* state = state_of(member.stream);
     if (!state) continue;
-    streams.push_back(stream_cost(*state, with_copies ? state->used.models() : member.used.models()));
+    StreamCost& stream = streams.emplace_back(stream_cost(*state, member.used.models(), with_copies));
     if (total_ms == 0 || state->cost_total_ms != 0 || state->last_activity_ms <= total_ms) continue;
     const auto is_later = [&](std::uint64_t, const auto& request) { return request.time_ms > total_ms; };
-    streams.back().models =
-        later.emplace_back(with_copies ? state->used.sums(is_later) : member.used.models_after(total_ms));
-    streams.back().is_later = true;
+    stream.models = later.emplace_back(member.used.models_after(total_ms));
+    if (with_copies) stream.all = later.emplace_back(state->used.sums(is_later));
+    stream.is_later = true;
   }
-  return session_cost(streams, models);
+  return session_cost(streams, models, with_copies);
 }
 
 }  // namespace
