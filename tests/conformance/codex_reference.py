@@ -13,7 +13,7 @@ ITEMS = {"reasoning", "function_call", "function_call_output", "custom_tool_call
          "local_shell_call_output", "web_search_call"}
 # C45, by the kind of the record: known to mean nothing.
 NOTHING = {
-    "": {"world_state", "retained_context", "token_usage_record", "inter_agent_communication_metadata", "state"},
+    "": {"world_state", "retained_context", "inter_agent_communication_metadata", "state"},
     "event_msg": {"thread_settings_applied", "thread_goal_updated", "entered_review_mode", "exited_review_mode", "thread_rolled_back",
                   "undo_completed", "guardian_assessment", "context_compacted", "collab_agent_interaction_end", "collab_resume_end",
                   "dynamic_tool_call_request"},
@@ -250,6 +250,7 @@ class Assembler:
         self.todos, self.waits = [], []                     # waits: times at which the turn asked, and was answered
         self.usage = dict.fromkeys(("input", "output", "cache_read", "cache_write"), 0)
         self.last_usage, self.context_tokens, self.limits = None, None, {}
+        self.has_records, self.is_recorded, self.counted, self.first, self.responses = False, False, dict(self.usage), dict(self.usage), {}
 
     # ---- Lines and events
 
@@ -847,19 +848,62 @@ class Assembler:
 
     # ---- Numbers
 
+    def usage_record(self, record):
+        """A response's own record, from 0.160 on: what follows it in `token_count` says nothing new about the response."""
+        used, total = counts(record.get("usage")), counts(record.get("thread_token_usage"))
+        if not used or not any(used.values()):
+            return
+        self.has_records = self.is_recorded = True
+        id = text_of(record, "response_id")
+        is_new = not id or used != self.responses.get(id)
+        if id and not self.copy:
+            self.responses[id] = used
+        self.usage = total or {key: self.usage[key] + is_new * used[key] for key in used}
+        tokens = natural(record, "usage", "total_tokens")
+        self.context_tokens = tokens if tokens is not None else self.context_tokens
+        if is_new and not self.copy:
+            self.emit("usage.updated", message=id, model=self.known.get("model"), **used,
+                      reasoning=natural(record, "usage", "reasoning_output_tokens"), total=dict(self.usage), context_tokens=tokens)
+
+    def added(self, total, last):
+        """What a total adds: none if it was written late; that of the message if it begins anew."""
+        fell = any(total[key] < self.counted[key] for key in total)
+        anew = last == total and total not in (self.counted, self.first)
+        if fell and last and not anew:
+            return dict.fromkeys(total, 0)
+        is_first = not any(self.counted.values())
+        more = last or dict.fromkeys(total, 0) if anew or fell or is_first and last else {key: total[key] - self.counted[key] for key in total}
+        if last == total:
+            self.first = total
+        self.counted = total
+        return more
+
     def token_count(self, event):
         """C42"""
         info = object_of(event, "info")
         last, total = counts(info.get("last_token_usage")), counts(info.get("total_token_usage"))
         if last or total:
-            tokens = natural(info, "last_token_usage", "total_tokens")
-            self.usage = total or self.usage
+            tokens, window = natural(info, "last_token_usage", "total_tokens"), natural(info, "model_context_window")
+            if total and not any(total.values()) and window and natural(info, "total_token_usage", "total_tokens") == window:
+                tokens = window                             # the request did not fit
+            is_context_new = tokens is not None and tokens != self.context_tokens
             self.context_tokens = tokens if tokens is not None else self.context_tokens
+            repeated = self.is_recorded or self.has_records and total == self.counted
+            self.is_recorded = self.is_recorded and total == self.counted
+            more = self.added(total, last) if total else None
+            if not self.has_records:
+                self.usage = total or self.usage
+            elif more and not repeated:
+                self.usage = {key: self.usage[key] + more[key] for key in more}
             now = {**(last or {}), "reasoning": natural(info, "last_token_usage", "reasoning_output_tokens"), "total": dict(self.usage),
-                   "context_tokens": tokens, "context_window": natural(info, "model_context_window")}
-            if now != self.last_usage and not self.copy:
+                   "context_tokens": tokens, "context_window": window}
+            is_window_new = not self.last_usage or self.last_usage["context_window"] != window
+            is_new = is_context_new or is_window_new if repeated else now != self.last_usage
+            self.last_usage = dict(now)
+            if repeated:
+                now = {key: now[key] for key in ("total", "context_tokens", "context_window")}
+            if is_new and not self.copy:
                 self.emit("usage.updated", model=self.known.get("model"), **now)
-            self.last_usage = now
         if isinstance(event.get("rate_limits"), dict) and not self.copy:
             self.limit(event["rate_limits"])
 
@@ -889,7 +933,8 @@ class Assembler:
 
 # ---- What reads which record
 
-HANDLERS = {"turn_context": Assembler.turn_context, "compacted": Assembler.compacted, "inter_agent_communication": Assembler.inter_agent_message}
+HANDLERS = {"turn_context": Assembler.turn_context, "compacted": Assembler.compacted, "token_usage_record": Assembler.usage_record,
+            "inter_agent_communication": Assembler.inter_agent_message}
 EVENTS = {"task_started": Assembler.task_started, "turn_started": Assembler.task_started, "task_complete": Assembler.task_complete,
           "turn_complete": Assembler.task_complete, "turn_aborted": Assembler.turn_aborted, "user_message": Assembler.user_message,
           "agent_message": Assembler.agent_text, "agent_reasoning": Assembler.agent_reasoning,

@@ -15,7 +15,7 @@
 namespace earshot::codex {
 namespace {
 
-constexpr std::string_view ignored_records[] = {"world_state", "retained_context", "token_usage_record",
+constexpr std::string_view ignored_records[] = {"world_state", "retained_context",
                                                 "inter_agent_communication_metadata", "state"};
 constexpr std::string_view ignored_messages[] = {
     "thread_settings_applied",      "thread_goal_updated", "entered_review_mode",      "exited_review_mode",
@@ -56,6 +56,10 @@ class Records final : public RecordReader {
       read_message(body, to);
     } else if (type == "response_item") {
       read_item(body, to);
+    } else if (type == "token_usage_record") {
+      to.count_type(type, false);
+      ensure_session(to);
+      tokens_.read_record(body, copied_, to);
     } else if (type == "inter_agent_communication") {
       to.count_type(type, false);
       ensure_session(to);

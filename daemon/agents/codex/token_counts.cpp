@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "agents/codex/items.hpp"
 #include "base/quantities.hpp"
@@ -35,13 +36,34 @@ void TokenCounts::read(const Value& body, bool is_copied, Assembler& to) {
     read_limit(limits, to);
 }
 
+void TokenCounts::read_record(const Value& record, bool is_copied, Assembler& to) {
+  const Value used = record.member("usage"), total = record.member("thread_token_usage");
+  event::UsageUpdated usage;
+  usage.of_message = usage_of(used);
+  if (usage.of_message == Usage{}) return;
+  has_records_ = is_recorded_ = true;
+  StreamState& state = to.mutable_state();
+  usage.message = record.text_of("response_id");
+  usage.model = state.model;
+  usage.reasoning = used.count_of("reasoning_output_tokens");
+  usage.context_tokens = used.count_of("total_tokens");
+  if (usage.context_tokens) state.context_tokens = context_ = *usage.context_tokens;
+  Usage more = *usage.of_message;
+  if (!is_copied) more = state.used.add(to.request_id(usage.message), state.model, more).more;
+  if (total.is_object())
+    state.usage = usage_of(total);
+  else
+    state.usage += more;
+  usage.total = state.usage;
+  if (!is_copied && more != Usage{}) to.emit(usage);
+}
+
 void TokenCounts::read_usage(const Value& info, bool is_copied, Assembler& to) {
   const Value total = info.member("total_token_usage"), last = info.member("last_token_usage");
   if (!total.is_object() && !last.is_object()) return;
   event::UsageUpdated usage;
   StreamState& state = to.mutable_state();
-  if (total.is_object()) state.usage = usage_of(total);
-  usage.total = state.usage;
+  const Usage stated = usage_of(total);
   if (last.is_object()) {
     usage.of_message = usage_of(last);
     usage.reasoning = last.count_of("reasoning_output_tokens");
@@ -51,30 +73,40 @@ void TokenCounts::read_usage(const Value& info, bool is_copied, Assembler& to) {
   if (usage.context_window) state.context_window = usage.context_window;
   // A request that did not fit: zeros, but for the window as the total
   // (TokenUsageInfo::fill_to_context_window).
-  const bool is_full = state.usage == Usage{} && usage.context_window &&
+  const bool is_full = total.is_object() && stated == Usage{} && usage.context_window &&
                        total.count_of("total_tokens") == usage.context_window;
   if (is_full) usage.context_tokens = usage.context_window;
+  const bool is_context_new = usage.context_tokens.value_or(context_) != context_;
   if (usage.context_tokens) state.context_tokens = context_ = *usage.context_tokens;
-  if (total.is_object()) account(usage.of_message, is_copied, to);
+  const bool is_repeated = has_records_ && (stated == counted_ || std::exchange(is_recorded_, false));
+  if (total.is_object()) {
+    const Usage more = account(stated, usage.of_message);
+    if (!has_records_)
+      state.usage = stated;
+    else if (!is_repeated)
+      state.usage += more;
+    if (!is_repeated && more != Usage{} && !is_copied) state.used.add(0, state.model, more);
+  }
+  usage.total = state.usage;
+  usage.model = state.model;
   const Counts now{usage.total, usage.of_message, usage.reasoning, usage.context_tokens,
                    usage.context_window};
-  const bool is_new = counts_ != now;
+  const bool is_window_new = !counts_ || counts_->window != now.window;
+  const bool is_new = is_repeated ? is_context_new || is_window_new : counts_ != now;
   counts_ = now;
-  usage.model = state.model;
+  if (is_repeated) usage.of_message.reset(), usage.reasoning.reset();
   if (is_new && !is_copied) to.emit(usage);
 }
 
-/// A total that is that of the message has begun anew, as in each process that resumes a session in versions
-/// up to 0.77. Another one that falls was written late, and counts nothing. A fork's first total includes its
-/// parent's.
-void TokenCounts::account(const std::optional<Usage>& message, bool is_copied, Assembler& to) {
-  StreamState& state = to.mutable_state();
-  const Usage& total = state.usage;
+/// What a total adds to those before. One that is that of the message has begun anew, as in each process that
+/// resumes a session in versions up to 0.77. Another one that falls was written late, and adds nothing. A
+/// fork's first total includes its parent's.
+Usage TokenCounts::account(const Usage& total, const std::optional<Usage>& message) {
   const bool fell = std::any_of(std::begin(usage_counts), std::end(usage_counts),
                                 [&](const auto count) { return total.*count < counted_.*count; });
   const bool begins = message == total;
   const bool is_anew = begins && total != counted_ && total != first_;
-  if (fell && message && !is_anew) return;
+  if (fell && message && !is_anew) return {};
   Usage more = total;
   if (is_anew || fell || (counted_ == Usage{} && message))
     more = message.value_or(Usage{});
@@ -82,7 +114,7 @@ void TokenCounts::account(const std::optional<Usage>& message, bool is_copied, A
     more -= counted_;
   if (begins) first_ = total;
   counted_ = total;
-  if (more != Usage{} && !is_copied) state.used.add(0, state.model, more);
+  return more;
 }
 
 void TokenCounts::read_limit(const Value& json, Assembler& to) {

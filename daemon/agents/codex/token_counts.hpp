@@ -16,6 +16,9 @@ class TokenCounts {
  public:
   /// Reads a `token_count`. Copied history makes no events; its counts are known from then on.
   void read(const Value& body, bool is_copied, Assembler& to);
+  /// Reads a `token_usage_record`, which versions from 0.160 on write with each response: the `token_count`
+  /// that follows when its calls have ended repeats it, and counts what its process used, not the thread.
+  void read_record(const Value& record, bool is_copied, Assembler& to);
   /// As a record stated it last, in tokens; 0: none did.
   std::uint64_t context() const { return context_; }
 
@@ -36,10 +39,11 @@ class TokenCounts {
 
   static bool is_same(const Limit& one, const Limit& other);
   void read_usage(const Value& info, bool is_copied, Assembler& to);
-  void account(const std::optional<Usage>& message, bool is_copied, Assembler& to);
+  Usage account(const Usage& total, const std::optional<Usage>& message);
   void read_limit(const Value& json, Assembler& to);
 
-  std::optional<Counts> counts_;
+  std::optional<Counts> counts_;                    // that were told last
+  bool has_records_ = false, is_recorded_ = false;  // of responses: at all; since the last `token_count`
   std::uint64_t context_ = 0;
   Usage counted_, first_;                             // totals: the largest, and the first since they began
   std::map<std::string, Limit, std::less<>> limits_;  // by id

@@ -92,6 +92,48 @@ TEST_CASE("fault 128: Codex: each process of a resumed session counts from zero"
   CHECK(count(650, 50) == 1850);
 }
 
+TEST_CASE("fault 129: Codex: a response counts when its own record is written, once") {
+  const auto tokens = [](int input, int output) {
+    return R"({"input_tokens":)" + std::to_string(input) + R"(,"output_tokens":)" + std::to_string(output) +
+           R"(,"total_tokens":)" + std::to_string(input + output) + "}";
+  };
+  const auto record = [&](const std::string& id, const std::string& used, const std::string& thread) {
+    return R"({"timestamp":"2026-03-01T10:00:00.000Z","ordinal":1,"type":"token_usage_record","payload":)"
+           R"({"response_id":")" +
+           id + R"(","usage":)" + used + R"(,"thread_token_usage":)" + thread + "}}\n";
+  };
+  const auto count = [&](const std::string& total, const std::string& last) {
+    return event_line(R"({"type":"token_count","info":{"total_token_usage":)" + total +
+                      R"(,"last_token_usage":)" + last + R"(,"model_context_window":1000}})");
+  };
+  Feed feed(codex_options());
+  feed.write(record("resp_1", tokens(100, 10), tokens(100, 10)));
+  CHECK(feed.state().used.total() == Usage{100, 10});
+  CHECK(feed.state().context_tokens == 110);
+  feed.write(record("resp_1", tokens(100, 10), tokens(100, 10)));  // again
+  CHECK(feed.state().used.total() == Usage{100, 10});
+  // It was killed, and its process counts nothing; the next one counts from zero.
+  feed.write(record("resp_2", tokens(150, 10), tokens(250, 20)));
+  feed.write(count(tokens(150, 10), tokens(150, 10)));
+  feed.write(count(tokens(150, 10), tokens(150, 10)));
+  CHECK(feed.state().used.total() == Usage{250, 20});
+  CHECK(feed.state().usage == Usage{250, 20});
+  CHECK(feed.state().context_window == 1000);
+  // An older version goes on: it writes no such records.
+  feed.write(count(tokens(170, 11), tokens(20, 1)));
+  CHECK(feed.state().used.total() == Usage{270, 21});
+  CHECK(feed.state().usage == Usage{270, 21});
+  feed.write(record("resp_3", tokens(5, 1), tokens(275, 22)));
+  CHECK(feed.state().used.total() == Usage{275, 22});
+  feed.write(record("", "{}", "{}"));  // nothing
+  CHECK(feed.fields("usage.updated", {"message", "input", "total"}) ==
+        Lines{R"(resp_1 100 {"input":100,"output":10,"cache_read":0,"cache_write":0})",
+              R"(resp_2 150 {"input":250,"output":20,"cache_read":0,"cache_write":0})",
+              R"(- - {"input":250,"output":20,"cache_read":0,"cache_write":0})",
+              R"(- 20 {"input":270,"output":21,"cache_read":0,"cache_write":0})",
+              R"(resp_3 5 {"input":275,"output":22,"cache_read":0,"cache_write":0})"});
+}
+
 TEST_CASE("Codex: a reset that is no time is unknown") {
   const Lines unknown{R"([{"name":"primary","used_percent":5}])"};
   for (const char* key : {"resets_at", "reset_at", "resets_in_seconds"})
