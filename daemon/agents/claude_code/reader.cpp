@@ -61,7 +61,7 @@ void read_permission_mode(const Fields& f, Record& out) {
   out.facts.push_back(fact::PermissionMode{f.permissionMode.as_text()});
 }
 void read_cost(const Fields& f, Record& out) {
-  if (const auto usd = f.totalCostUSD.as_double()) out.facts.push_back(fact::Cost{*usd});
+  if (const auto usd = f.totalCostUSD.as_double(); usd && *usd >= 0) out.facts.push_back(fact::Cost{*usd});
 }
 void read_continued(const Fields& f, Record& out) {
   out.facts.push_back(fact::Continued{f.continuedInSessionId.as_text()});

@@ -70,6 +70,11 @@ void read_assistant(const Fields& fields, Record& out);
 void read_system(const Fields& fields, Record& out);
 void read_attachment(const Fields& fields, Record& out);
 
+/// Absent if it is negative, which no duration or count is.
+inline std::optional<std::int64_t> not_negative(std::optional<std::int64_t> number) {
+  return number && *number >= 0 ? number : std::nullopt;
+}
+
 /// The items of a todo or task list in any version's spelling; deleted ones are left out.
 std::vector<Todo> todos_of(const Value& list);
 Todo todo_of(const Value& item);

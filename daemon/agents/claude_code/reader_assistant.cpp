@@ -155,7 +155,7 @@ void read_assistant(const Fields& f, Record& out) {
     out.facts.push_back(fact::TurnEnd{"failed", {}, std::nullopt, false});
   } else if (const std::string_view stop_reason = message.stop_reason.as_text();
              has_content && !stop_reason.empty() && out.author != Record::Author::program) {
-    out.facts.push_back(fact::Stop{stop_reason, f.durationMs.as_int()});
+    out.facts.push_back(fact::Stop{stop_reason, not_negative(f.durationMs.as_int())});
   }
 }
 

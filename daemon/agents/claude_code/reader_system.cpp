@@ -10,7 +10,7 @@ void system_message(const Fields& f, Record& out) {
 }
 
 void turn_duration(const Fields& f, Record& out) {
-  out.facts.push_back(fact::TurnEnd{"completed", {}, f.durationMs.as_int(), true});
+  out.facts.push_back(fact::TurnEnd{"completed", {}, not_negative(f.durationMs.as_int()), true});
   out.facts.push_back(fact::Pending{f.pendingBackgroundAgentCount.as_count().value_or(0),
                                     f.pendingWorkflowCount.as_count().value_or(0)});
 }
@@ -29,7 +29,7 @@ void compaction(const Value& metadata, std::string_view kind, Record& out) {
     finished.trigger = metadata.text_of("trigger");
     finished.pre_tokens = metadata.count_of("preTokens");
     finished.post_tokens = metadata.count_of("postTokens");
-    finished.duration_ms = metadata.int_of("durationMs");
+    finished.duration_ms = not_negative(metadata.int_of("durationMs"));
   }
   out.facts.push_back(finished);
 }
@@ -51,9 +51,9 @@ void api_error(const Fields& f, Record& out) {
   } else {
     failed.error = f.error.as_text();
   }
-  failed.attempt = f.retryAttempt.as_int();
-  failed.max_attempts = f.maxRetries.as_int();
-  failed.retry_in_ms = f.retryInMs.as_int();
+  failed.attempt = not_negative(f.retryAttempt.as_int());
+  failed.max_attempts = not_negative(f.maxRetries.as_int());
+  failed.retry_in_ms = not_negative(f.retryInMs.as_int());
   out.facts.push_back(failed);
 }
 

@@ -155,7 +155,7 @@ string_view refine(std::span<const Refinement> table, string_view text) {
 struct ToolFields {
   Value interrupted, wasInterrupted, status, backgroundTaskId, agentId, resumedAgentId, agent_id, teammate_id,
       totalDurationMs, totalTokens, totalToolUseCount, newTodos, tasks, task, success, taskId, statusChange,
-      task_id, shell_id, timeoutMs, scheduledFor, nextFireAt, id, recurring;
+      task_id, task_type, shell_id, timeoutMs, scheduledFor, nextFireAt, id, recurring;
 };
 #define FIELD(name) \
   { #name, &ToolFields::name }
@@ -177,11 +177,13 @@ constexpr MemberTable<ToolFields, 128> tool_table({FIELD(interrupted),
                                                    FIELD(taskId),
                                                    FIELD(statusChange),
                                                    FIELD(task_id),
+                                                   FIELD(task_type),
                                                    FIELD(shell_id),
                                                    FIELD(timeoutMs),
                                                    FIELD(scheduledFor),
                                                    FIELD(nextFireAt),
-                                                   FIELD(id)});
+                                                   FIELD(id),
+                                                   FIELD(recurring)});
 #undef FIELD
 
 // The first match decides: the program's denial kind, interruption, denial, error, ok.
@@ -227,8 +229,9 @@ void read_tool_use_result(const Fields& f, const ToolFields& use, fact::Result& 
   result.background = use.backgroundTaskId.as_text();
   result.subagent = use.agentId.as_text();
   result.resumed = use.resumedAgentId.as_text();
-  result.is_stop_told = static_cast<bool>(use.task_id);  // TaskStop; not KillShell
-  result.stopped = result.is_stop_told ? use.task_id.as_text() : use.shell_id.as_text();
+  // A notification follows for an agent that TaskStop ends, none for a command.
+  result.is_stop_told = use.task_id && use.task_type.as_text() != "local_bash";
+  result.stopped = use.task_id ? use.task_id.as_text() : use.shell_id.as_text();
   if (status == "async_launched") {
     result.launch = true;
     result.background = result.subagent;
@@ -241,7 +244,7 @@ void read_tool_use_result(const Fields& f, const ToolFields& use, fact::Result& 
   result.due_ms = use.scheduledFor ? use.scheduledFor.as_int() : use.nextFireAt.as_int();
   if (use.nextFireAt) result.schedule = use.id.as_text();
   result.is_recurring = use.recurring.as_bool();
-  result.duration_ms = use.totalDurationMs.as_int();
+  result.duration_ms = not_negative(use.totalDurationMs.as_int());
   result.tokens = use.totalTokens.as_count();
   result.tools = use.totalToolUseCount.as_count();
 
@@ -286,12 +289,8 @@ void read_prompt(const Fields& f, std::vector<string_view> texts, std::vector<Me
       (texts.front().starts_with("<ide_opened_file>") || texts.front().starts_with("<ide_selection>"))) {
     const string_view name = texts.front().starts_with("<ide_o") ? "</ide_opened_file>" : "</ide_selection>";
     const std::size_t end = texts.front().find(name);
-    const string_view rest =
-        end == string_view::npos ? string_view{} : trim(texts.front().substr(end + name.size()));
-    if (rest.empty())
-      texts.erase(texts.begin());
-    else
-      texts.front() = rest;
+    if (end != string_view::npos) texts.front() = trim(texts.front().substr(end + name.size()));
+    if (texts.front().empty()) texts.erase(texts.begin());
   }
   if (texts.empty() && media.empty()) return;
   const string_view whole = texts.empty() ? string_view{} : join(texts, out);
