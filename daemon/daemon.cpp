@@ -82,8 +82,7 @@ std::vector<std::string> paths_of(const std::vector<Root>& roots) {
 std::vector<std::string> directories_of(const std::vector<Root>& roots) {
   std::vector<std::string> directories = paths_of(roots);
   for (const Root& root : roots) {
-    for (const std::string_view below : root.program->transcript_directories())
-      directories.push_back(root.path + '/' + std::string(below));
+    for (std::string& each : transcript_directories(root)) directories.push_back(std::move(each));
     if (const RegistryFiles* registry = root.program->registry())
       directories.push_back(root.path + '/' + std::string(registry->registry_directory()));
   }
@@ -458,7 +457,12 @@ bool is_deleted(const std::vector<Root>& roots, std::string_view stream) {
   const auto place = parse_stream_name(*root->program, stream.substr(slash + 1));
   if (!place) return false;
   const std::vector<std::string> directories = transcript_directories(*root);
-  if (!stat_file(directories[place->directory], Symlinks::follow).is_directory()) return false;
+  const auto is_there = [](const std::string& directory) {
+    return stat_file(directory, Symlinks::follow).is_directory();
+  };
+  if (place->directory > 0 ? !is_there(directories[place->directory])
+                           : std::none_of(directories.begin(), directories.end(), is_there))
+    return false;
   const auto is_missing = [&](const std::string& directory) {
     return stat_file(directory + "/" + place->below + std::string(transcript_suffix)).error == ENOENT;
   };

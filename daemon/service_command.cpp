@@ -388,8 +388,9 @@ std::string absolute(const std::string& path) {
 }
 
 /// Variables of this shell that change the service's paths; a service manager may not have them.
-constexpr const char* variables[] = {"CLAUDE_CONFIG_DIR",   "CODEX_HOME",      "COPILOT_HOME",
-                                     "PI_CODING_AGENT_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME"};
+constexpr const char* variables[] = {
+    "CLAUDE_CONFIG_DIR",           "CODEX_HOME",      "COPILOT_HOME",  "PI_CODING_AGENT_DIR",
+    "PI_CODING_AGENT_SESSION_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME"};
 
 service::ServiceSpec spec_of(const config::Options& options, const config::Environment& environment,
                              const std::string& home) {

@@ -226,6 +226,10 @@ class AgentProgram {
   // roots
   /// Absolute directories this program writes to by default; they need not exist.
   virtual std::vector<std::string> default_roots(const Environment&) const { return {}; }
+  /// A file in a default root that may name another directory of transcripts; empty: there is none.
+  virtual std::string_view settings_file() const { return {}; }
+  /// The directory that the text of that file names, as it is written; empty: none.
+  virtual std::string moved_transcripts(std::string_view) const { return {}; }
   /// True if an entry of a directory proves that this program writes there: a path of one or two components.
   virtual bool is_root_entry(std::string_view path) const = 0;
   /// The name of a root in this directory if it is not the last component; empty: it is.
@@ -233,7 +237,7 @@ class AgentProgram {
 
   // layout
   /// Directories with transcripts, relative to a root. Streams of the first one are named by the path below
-  /// it (stream_name.hpp).
+  /// it (stream_name.hpp). Empty, and not the first: those directly in the root.
   virtual std::span<const std::string_view> transcript_directories() const = 0;
   /// First argument: the directory's path below the transcript directory, with a leading slash; empty: that
   /// directory itself.

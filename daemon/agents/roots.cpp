@@ -9,6 +9,7 @@
 
 #include "agents/stream_name.hpp"
 #include "base/bounded_calls.hpp"
+#include "base/file.hpp"
 #include "base/system.hpp"
 
 namespace earshot {
@@ -201,36 +202,63 @@ Roots parse_roots(const std::vector<std::string>& arguments, const Environment& 
   return result;
 }
 
+namespace {
+
+/// The directory that a program's settings in a default root name; empty: none. Where a relative one is
+/// depends on where the program is started.
+std::string moved_by_settings(const AgentProgram& program, const std::string& root) {
+  constexpr std::size_t settings_bytes_max = 1 << 20;
+  if (program.settings_file().empty()) return {};
+  const std::string path = root + '/' + std::string(program.settings_file());
+  std::string moved = program.moved_transcripts(read_small_file(path, settings_bytes_max).text);
+  return moved.starts_with('/') || moved.starts_with("~/") ? moved : std::string();
+}
+
+}  // namespace
+
 Roots default_roots(const Environment& environment) {
   Roots result;
-  std::vector<std::string> seen;
+  std::set<std::string> seen;
+  const auto add = [&](const AgentProgram& program, const std::string& directory) {
+    Root root{{}, absolute(directory, environment), false, &program};
+    if (!seen.insert(canonical(root.path)).second) return;
+    for (const std::string& each : transcript_directories(root)) seen.insert(canonical(each));
+    root.name = free_name(result.roots, root.path);
+    result.roots.push_back(std::move(root));
+  };
   for (const AgentProgram* program : agent_programs())
     for (const std::string& directory : program->default_roots(environment)) {
-      Root root{{}, absolute(directory, environment), false, program};
-      std::string path = canonical(root.path);
-      if (std::find(seen.begin(), seen.end(), path) != seen.end()) continue;
-      seen.push_back(std::move(path));
-      root.name = free_name(result.roots, root.path);
-      result.roots.push_back(std::move(root));
+      add(*program, directory);
+      if (const std::string moved = moved_by_settings(*program, absolute(directory, environment));
+          !moved.empty())
+        add(*program, moved);
     }
   if (result.roots.empty())
     result.error = "no default root is known because HOME is not set: give one with --root DIR";
   return result;
 }
 
+std::string transcript_directory(const Root& root, std::size_t index) {
+  const std::string_view name = root.program->transcript_directories()[index];
+  return name.empty() ? root.path : root.path + '/' + std::string(name);
+}
+
 std::vector<std::string> transcript_directories(const Root& root) {
   std::vector<std::string> paths;
-  for (const std::string_view name : root.program->transcript_directories())
-    paths.push_back(root.path + "/" + std::string(name));
+  for (std::size_t index = 0; index < root.program->transcript_directories().size(); ++index)
+    paths.push_back(transcript_directory(root, index));
   return paths;
 }
 
 namespace {
 
-/// Lists the transcripts of `program` below a directory, depth first.
+enum class Depth { one, all };
+
+/// Lists the transcripts of `program` in a directory, or below it, depth first.
 void search_below(const std::string& top, const AgentProgram& program, TranscriptSearch& search,
-                  Unfollowed unfollowed = Unfollowed::skip) {
+                  Unfollowed unfollowed = Unfollowed::skip, Depth depth = Depth::all) {
   const auto is_wanted = [&](std::string_view path) {
+    if (depth == Depth::one) return program.classify("", path.substr(top.size() + 1)) == FileKind::transcript;
     return unfollowed == Unfollowed::include ? path.ends_with(transcript_suffix)
                                              : is_transcript_path(program, path);
   };
@@ -245,13 +273,20 @@ void search_below(const std::string& top, const AgentProgram& program, Transcrip
       error = entries.for_each([&](std::string_view name, FileType type) {
         std::string below = directory + "/" + std::string(name);
         if (type == FileType::unknown) type = entries.stat_entry(name.data()).type;
-        if (type == FileType::directory)
+        if (type == FileType::directory && depth == Depth::all)
           open.push_back(std::move(below));
         else if (type == FileType::regular && is_wanted(below))
           search.files.push_back(std::move(below));
       });
     if (error != 0) search.errors.push_back({directory, error});
   }
+}
+
+void search_root(const Root& root, Symlinks symlinks, Unfollowed unfollowed, TranscriptSearch& search) {
+  for (const std::string& directory : transcript_directories(root))
+    if (stat_file(directory, symlinks).is_directory())
+      search_below(directory, *root.program, search, unfollowed,
+                   directory == root.path ? Depth::one : Depth::all);
 }
 
 }  // namespace
@@ -264,9 +299,7 @@ TranscriptSearch transcripts_at(const std::string& path) {
   }
   const RootPrograms owners = programs_of_root(path);
   if (owners.programs.size() == 1 && owners.programs.front() != &default_program()) {
-    for (const std::string& directory : transcript_directories({"", path, true, owners.programs.front()}))
-      if (stat_file(directory, Symlinks::follow).is_directory())
-        search_below(directory, *owners.programs.front(), search);
+    search_root({"", path, true, owners.programs.front()}, Symlinks::follow, Unfollowed::skip, search);
   } else {
     search_below(path, default_program(), search);
   }
@@ -276,8 +309,7 @@ TranscriptSearch transcripts_at(const std::string& path) {
 
 TranscriptSearch transcripts_of(const Root& root, Unfollowed unfollowed) {
   TranscriptSearch search;
-  for (const std::string& directory : transcript_directories(root))
-    if (stat_file(directory).is_directory()) search_below(directory, *root.program, search, unfollowed);
+  search_root(root, Symlinks::no_follow, unfollowed, search);
   std::sort(search.files.begin(), search.files.end());
   return search;
 }

@@ -44,7 +44,8 @@ RootArgument split_root(std::string_view argument);
 Roots parse_roots(const std::vector<std::string>& arguments,
                   const Environment& environment = process_environment);
 
-/// The default directories of all programs, whether they exist or not; each directory once.
+/// The default directories of all programs, whether they exist or not, and those that their settings name;
+/// each directory once.
 Roots default_roots(const Environment& environment = process_environment);
 
 /// The programs that the content of a directory proves. Lists at most some thousand entries.
@@ -54,8 +55,9 @@ struct RootPrograms {
 };
 RootPrograms programs_of_root(const std::string& directory);
 
-/// The directories of a root that contain transcripts.
+/// The directories of a root that contain transcripts, by index into its program's transcript_directories().
 std::vector<std::string> transcript_directories(const Root& root);
+std::string transcript_directory(const Root& root, std::size_t index);
 
 struct TranscriptSearch {
   struct Error {

@@ -126,7 +126,7 @@ std::string stream_name(const AgentProgram& program, std::size_t directory, std:
   const auto directories = program.transcript_directories();
   if (directory > 0) return std::string(directories[directory]) + '/' + percent_encode(below);
   const std::string_view first = first_component(below);
-  const bool is_ambiguous = first.size() < below.size() &&
+  const bool is_ambiguous = !first.empty() && first.size() < below.size() &&
                             std::find(directories.begin() + 1, directories.end(), first) != directories.end();
   if (is_ambiguous) return escaped_directory(first) + percent_encode(below.substr(first.size()));
   return percent_encode(below);
@@ -143,7 +143,7 @@ std::optional<TranscriptPath> parse_stream_name(const AgentProgram& program, std
         name.remove_prefix(first.size() + 1);
         break;
       }
-      if (first == escaped_directory(directories[each])) {
+      if (!directories[each].empty() && first == escaped_directory(directories[each])) {
         path.below = directories[each];
         name.remove_prefix(first.size());
         break;
@@ -158,10 +158,11 @@ std::optional<TranscriptPath> parse_stream_name(const AgentProgram& program, std
 
 bool is_directory_prefix(std::string_view component) {
   const auto programs = agent_programs();
-  return std::any_of(programs.begin(), programs.end(), [&](const AgentProgram* program) {
-    const auto directories = program->transcript_directories();
-    return std::find(directories.begin() + 1, directories.end(), component) != directories.end();
-  });
+  return !component.empty() &&
+         std::any_of(programs.begin(), programs.end(), [&](const AgentProgram* program) {
+           const auto directories = program->transcript_directories();
+           return std::find(directories.begin() + 1, directories.end(), component) != directories.end();
+         });
 }
 
 TranscriptPlace place_transcript(const AgentProgram& program, std::string_view path) {

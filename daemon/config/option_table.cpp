@@ -51,7 +51,8 @@ const std::vector<Option>& table() {
              "pi; without it, the directory's content decides.\n"
              "Default: where the programs write: $CLAUDE_CONFIG_DIR, ~/.claude, ~/.config/claude; "
              "$CODEX_HOME or\n"
-             "~/.codex; $COPILOT_HOME or ~/.copilot; $PI_CODING_AGENT_DIR or ~/.pi/agent",
+             "~/.codex; $COPILOT_HOME or ~/.copilot; $PI_CODING_AGENT_DIR or ~/.pi/agent, and where\n"
+             "$PI_CODING_AGENT_SESSION_DIR and the sessionDir of its settings say",
              {}, [](Options& o, const Values& v) { o.roots = v; }),
       Option("recent", Kind::duration, Scope::everywhere, what, "DURATION", "24h", "",
              "Transcripts that changed within this time are read at start; their sessions are live", {},

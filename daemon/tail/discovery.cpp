@@ -42,14 +42,11 @@ void Discovery::start(watch::Watcher& watcher) {
   disk_.soon([this] { check_scanned(); });  // there may be nothing to scan
 }
 
-std::string Discovery::transcript_directory_path(const Root& root, std::size_t index) {
-  return root.path + '/' + std::string(root.program->transcript_directories()[index]);
-}
-
 std::string_view Discovery::path_below(const DirectoryNode& directory) {
   const DirectoryState& state = directory.second;
   const std::string_view above = state.root->program->transcript_directories()[state.transcript_directory];
-  return std::string_view(directory.first).substr(state.root->path.size() + 1 + above.size());
+  const std::size_t above_bytes = above.empty() ? 0 : 1 + above.size();
+  return std::string_view(directory.first).substr(state.root->path.size() + above_bytes);
 }
 
 std::string Discovery::path_below(const DirectoryNode& directory, std::string_view stem) {
@@ -80,7 +77,7 @@ void Discovery::watch_root(const Root& root) {
     return retry_root(root);
   }
   if (stat.error || !stat.is_directory()) {
-    for (std::size_t index = 0; index < count; ++index) leave(transcript_directory_path(root, index));
+    for (std::size_t index = 0; index < count; ++index) leave(transcript_directory(root, index));
     if (root.expected || !stat.error)
       problems_.set(root.path, stat.error ? "does not exist" : "not a directory",
                     "its transcripts are followed as soon as it exists");
@@ -100,7 +97,7 @@ void Discovery::continue_watching_root(const Root& root, const std::string& watc
     return;
   }
   for (std::size_t index = 0; index < root.program->transcript_directories().size(); ++index)
-    if (const auto at = directories_.find(transcript_directory_path(root, index));
+    if (const auto at = directories_.find(transcript_directory(root, index));
         at == directories_.end() || at->second.is_left)
       enter_transcript_directory(root, index);
 }
@@ -114,8 +111,14 @@ void Discovery::retry_root(const Root& root) {
   });
 }
 
+/// Enters the path if it is one of the root's transcript directories.
+void Discovery::enter_transcript_directory(const Root& root, const std::string& path) {
+  for (std::size_t index = 0; index < root.program->transcript_directories().size(); ++index)
+    if (transcript_directory(root, index) == path) enter_transcript_directory(root, index);
+}
+
 void Discovery::enter_transcript_directory(const Root& root, std::size_t index) {
-  const std::string path = transcript_directory_path(root, index);
+  const std::string path = transcript_directory(root, index);
   watcher_->watch_links(path);
   const FileStat stat = stat_file(path, Symlinks::follow);
   if (stat.error && !stat.is_missing()) {
@@ -400,6 +403,7 @@ void Discovery::apply_entry(DirectoryNode& directory, const DirectoryEntry& entr
   }
   // A directory with the name of a transcript is neither.
   if (entry.stat.is_directory() && kind != FileKind::transcript) {
+    if (is_root(directory)) return enter_transcript_directory(*state.root, path);
     if (state.depth + 1u > depth_max || !program.may_contain_transcripts(state.depth, entry.name)) return;
     const auto child = directories_.find(path);
     if (child == directories_.end() || child->second.is_left || child->second.device != entry.stat.device ||
@@ -464,13 +468,15 @@ void Discovery::check_subtree(const std::string& path) {
 void Discovery::check_path(const std::string& path) {
   const auto parent = directories_.find(parent_of(path));
   if (parent != directories_.end()) {
+    if (is_root(*parent))
+      for (const Root& root : options_.roots)
+        if (&root != parent->second.root && at_or_below(root.path, path)) watch_root(root);
     if (!parent->second.is_left) check_entry(*parent, path, std::string(last_of(path)));
     return;
   }
   for (const Root& root : options_.roots) {
     if (at_or_below(root.path, path)) watch_root(root);
-    for (std::size_t index = 0; index < root.program->transcript_directories().size(); ++index)
-      if (transcript_directory_path(root, index) == path) enter_transcript_directory(root, index);
+    enter_transcript_directory(root, path);
   }
 }
 
@@ -512,6 +518,7 @@ void Discovery::check_subdirectory(DirectoryNode& parent, const std::string& pat
   const FileStat stat = stat_file(path, above.depth == 0 ? Symlinks::follow : Symlinks::no_follow);
   if (stat.error && !stat.is_missing()) return on_unreadable(parent, stat.error);
   if (stat.error || !stat.is_directory()) return leave(path);
+  if (is_root(parent)) return enter_transcript_directory(*above.root, path);
   if (above.depth + 1u > depth_max || !above.root->program->may_contain_transcripts(above.depth, name))
     return;
   enter(path, *above.root, above.transcript_directory, above.depth + 1, stat);

@@ -113,9 +113,12 @@ class Discovery {
   static std::string transcript_path(const DirectoryNode& directory, std::string_view stem) {
     return directory.first + '/' + std::string(stem) + std::string(transcript_suffix);
   }
+  /// True for a root whose files are transcripts themselves.
+  static bool is_root(const DirectoryNode& directory) {
+    return directory.first.size() == directory.second.root->path.size();
+  }
   /// What its path says.
   static StreamIdentity identify(const DirectoryNode& directory, std::string_view stem);
-  static std::string transcript_directory_path(const Root& root, std::size_t index);
 
  private:
   using FileId = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
@@ -138,6 +141,7 @@ class Discovery {
   void continue_watching_root(const Root& root, const std::string& watched);
   void retry_root(const Root& root);
   void enter_transcript_directory(const Root& root, std::size_t index);
+  void enter_transcript_directory(const Root& root, const std::string& path);
   void enter(const std::string& path, const Root& root, std::size_t index, std::size_t depth,
              const FileStat& stat);
   bool is_entered_elsewhere(const std::string& path, const FileId& id);

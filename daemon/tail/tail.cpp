@@ -283,7 +283,7 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
   }
 
   Located locate(const Root& root, std::size_t index, const std::string& below) {
-    const std::string path = Discovery::transcript_directory_path(root, index) + '/' + below;
+    const std::string path = transcript_directory(root, index) + '/' + below;
     const auto slash = path.rfind('/');
     const auto at = discovery_.directories().find(std::string_view(path).substr(0, slash));
     if (at == discovery_.directories().end()) return {};

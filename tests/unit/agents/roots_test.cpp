@@ -125,6 +125,41 @@ TEST_CASE("default roots are listed once each, whether they exist or not") {
   REQUIRE_FALSE(default_roots(environment({})).error.empty());
 }
 
+TEST_CASE("fault 133: Pi's sessions are where a variable or its settings say") {
+  test::TemporaryDirectory home;
+  const std::string agent = home / ".pi/agent";
+  std::filesystem::create_directories(agent + "/sessions");
+  const auto of = [&](std::map<std::string, std::string> more) {
+    more["HOME"] = home.path();
+    std::vector<std::string> paths;
+    for (const Root& root : default_roots(environment(std::move(more))).roots)
+      if (root.program->program() == "pi") paths.push_back(root.path);
+    return paths;
+  };
+  using Paths = std::vector<std::string>;
+  const std::string flat = home / "flat";
+  CHECK(of({{"PI_CODING_AGENT_SESSION_DIR", flat}}) == Paths{agent, flat});
+  CHECK(of({{"PI_CODING_AGENT_SESSION_DIR", agent + "/sessions"}}) == Paths{agent});
+  for (const auto& [settings, moved] :
+       std::map<std::string, Paths>{{R"({"theme":"dark","sessionDir":"~/flat"})", {agent, flat}},
+                                    {R"({"sessionDir":"/srv/pi"})", {agent, "/srv/pi"}},
+                                    {R"({"sessionDir":".pi/sessions"})", {agent}},  // of each project
+                                    {R"({"sessionDir":7})", {agent}},
+                                    {"{", {agent}}}) {
+    std::ofstream(agent + "/settings.json") << settings;
+    CHECK(of({}) == moved);
+  }
+
+  const std::string name = "/2026-11-28T10-00-00-000Z_0198c0de.jsonl";
+  std::filesystem::create_directories(flat + "/sessions");
+  for (const std::string& file : {name, std::string("/history.jsonl")}) std::ofstream(flat + file) << "{}\n";
+  const Roots roots = parse_roots({flat}, environment({}));
+  REQUIRE(roots.roots.size() == 1);
+  CHECK(roots.roots.front().program->program() == "pi");
+  CHECK(transcripts_of(roots.roots.front()).files == Paths{flat + name});
+  CHECK(transcripts_at(flat).files == Paths{flat + name});
+}
+
 TEST_CASE("a directory is searched in order without following links") {
   char name[] = "/tmp/earshot-roots-XXXXXX";
   REQUIRE(mkdtemp(name) != nullptr);

@@ -354,3 +354,35 @@ TEST_CASE("fault 41: an unreadable directory is reported, and the others are not
   fs::permissions(root / "projects/shut", fs::perms::owner_all);
   fixture.until([&] { return fixture.observer.has("r/shut/s") && fixture.tail->problems().empty(); });
 }
+
+TEST_CASE("fault 133: transcripts in a root itself are followed, with those of its directories") {
+  TemporaryDirectory root;
+  const std::string name = "2026-11-28T10-00-00-000Z_0198c0de";
+  const auto session = [](const std::string& id) {
+    return R"({"type":"session","version":3,"id":")" + id +
+           R"(","timestamp":"2026-11-28T10:00:00.000Z","cwd":"/w"})" + "\n";
+  };
+  tail::Options options = TailFixture::options(root.path());
+  options.roots.front().program = find_agent_program("pi");
+  append(root / (name + "1.jsonl"), session("0198c0de-1"));
+  TailFixture fixture(std::move(options), Mode::both);
+  fixture.start();
+  REQUIRE(fixture.observer.has("r/" + name + "1"));
+  append(root / (name + "2.jsonl"), session("0198c0de-2"));
+  append(root / "history.jsonl", session("0198c0de-3"));
+  fs::create_directories(root / "sessions/--w--");
+  fs::create_directories(root / "cache/--w--");
+  append(root / ("cache/--w--/" + name + "4.jsonl"), session("0198c0de-4"));
+  append(root / ("sessions/--w--/" + name + "5.jsonl"), session("0198c0de-5"));
+  fixture.until([&] {
+    return fixture.observer.has("r/" + name + "2") && fixture.observer.has("r/--w--/" + name + "5");
+  });
+  fixture.idle();
+  CHECK(fixture.observer.streams.size() == 3);
+  fs::remove_all(root / "sessions");
+  fixture.until([&] { return !fixture.observer.has("r/--w--/" + name + "5"); });
+  fs::create_directories(root / "sessions/--w--");
+  append(root / ("sessions/--w--/" + name + "6.jsonl"), session("0198c0de-6"));
+  fixture.until([&] { return fixture.observer.has("r/--w--/" + name + "6"); });
+  CHECK(fixture.observer.has("r/" + name + "1"));
+}
