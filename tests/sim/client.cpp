@@ -223,9 +223,12 @@ void Client::frame(const std::string& text) {
     if (cursor.empty()) fail("an unknown frame without a cursor", text);
     if (!wants(type)) fail("an event of a type that was not subscribed", text);
     ReceivedStream& held = held_[stream];
-    // Requested by the second subscription before the reset of the first one was received: the session frame,
-    // which may be still to come, includes it.
-    if (held.restarted && second_pending_) return;
+    // Perhaps requested by the second subscription before the reset of the first one was received: then a
+    // session frame, which is still to come, includes it.
+    if (held.restarted && second_pending_) {
+      if (place_of(cursor) > place_of(held.place())) held.events.push_back({cursor, text});
+      return;
+    }
     if (held.replaced && options_.second_after > 0 && place_of(cursor) <= place_of(held.base)) return;
     held.unsure = held.restarted = false;  // no session frame: nothing was missed
     if (place_of(cursor) <= place_of(held.place()))
@@ -251,7 +254,7 @@ void Client::session(const std::string& text, const std::vector<std::string>& cu
       continue;
     }
     const bool replaced = held.restarted || held.replaced;
-    if (is_new || !same_place(held.place(), cursor))
+    if (is_new || held.restarted || !same_place(held.place(), cursor))
       held = {is_beginning(cursor) ? "" : cursor, {}, false, false};
     held.unsure = held.restarted = false;
     held.replaced = replaced;
