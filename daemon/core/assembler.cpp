@@ -506,12 +506,23 @@ void Assembler::set_todos(std::vector<Todo> todos, std::string_view source) {
   lists.emplace(agent_, std::move(todos));
 }
 
+std::uint64_t Assembler::with_time(std::uint64_t id) const {
+  return XXH3_64bits_withSeed(&time_ms_, sizeof time_ms_, id);
+}
+
+/// For other transcripts, which may have a record of the same short id.
+void Assembler::note_record(std::string_view id, std::uint64_t hash) {
+  has_records_ = true;
+  if (id.size() < short_id_bytes) ids_.insert(hash = with_time(hash));
+  if (records_) records_->push_back({hash, cursor_.offset});
+}
+
 // ---- Usage
 
 std::uint64_t Assembler::request_id(std::string_view record) const {
   if (record.empty()) return 0;
   const std::uint64_t id = hash(record, IdOf::request);
-  return record.size() < short_id_bytes ? XXH3_64bits_withSeed(&time_ms_, sizeof time_ms_, id) : id;
+  return record.size() < short_id_bytes ? with_time(id) : id;
 }
 
 void Assembler::account(const RequestUsage& request) {

@@ -23,6 +23,12 @@
 
 namespace earshot {
 
+/// A record with an id.
+struct RecordPlace {
+  std::uint64_t id = 0;        // its hash; with its time, if it is short
+  std::uint64_t line_end = 0;  // offset
+};
+
 class Assembler {
  public:
   // Limits of what is kept of one transcript, far above what sessions have. RecordCounts::dropped counts what
@@ -96,7 +102,9 @@ class Assembler {
   void count_type(std::string_view type, bool unknown) { types_.add(type, unknown); }
   /// False for a record whose id an earlier one of this stream had; it is counted as a duplicate.
   bool is_new(std::string_view id, IdOf kind = IdOf::record) {
-    const bool is_new = ids_.insert(hash(id, kind));
+    const std::uint64_t key = hash(id, kind);
+    const bool is_new = ids_.insert(key);
+    if (kind == IdOf::record) note_record(id, key);
     counts_.duplicates += !is_new;
     return is_new;
   }
@@ -105,6 +113,10 @@ class Assembler {
   bool is_remembered(std::string_view id, IdOf kind = IdOf::record) const {
     return ids_.contains(hash(id, kind));
   }
+  bool has_records() const { return has_records_; }
+  bool has_record(const RecordPlace& record) const { return ids_.contains(record.id); }
+  /// Adds each record with an id from now on; null: no more.
+  void list_records(std::vector<RecordPlace>* records) { records_ = records; }
   /// The name of a record without an id: `@` and its line's offset; `.1` for the second record of the line.
   std::string record_name() const;
 
@@ -282,6 +294,8 @@ class Assembler {
   void set_previews_raw() { pending_previews_ |= prompt_preview | text_preview; }
   void list_tool(OpenTool tool, const Json& input);
   std::uint64_t hash(std::string_view text, IdOf kind) const;
+  std::uint64_t with_time(std::uint64_t id) const;
+  void note_record(std::string_view id, std::uint64_t hash);
 
  private:
   enum Due : unsigned { prompt_preview = 1, text_preview = 2, input_preview = 4 };
@@ -306,6 +320,8 @@ class Assembler {
   std::string recorded_session_;
 
   HashSet ids_;
+  std::vector<RecordPlace>* records_ = nullptr;
+  bool has_records_ = false;                  // with ids
   HashMap<std::uint32_t> call_numbers_;       // of every call id: its number in open_calls_; 0: finished
   std::map<std::uint32_t, Call> open_calls_;  // in order of invocation
   std::uint32_t call_count_ = 0;

@@ -442,6 +442,9 @@ std::uint64_t Transcript::bytes_read() const { return parts_->end.offset + pendi
 const StreamState& Transcript::state() const { return parts_->assembler.state(); }
 const std::string& Transcript::project() const { return parts_->assembler.raw_state().project; }
 const std::string& Transcript::program() const { return parts_->assembler.raw_state().program; }
+bool Transcript::has_records() const { return parts_->assembler.has_records(); }
+bool Transcript::has_record(const RecordPlace& record) const { return parts_->assembler.has_record(record); }
+void Transcript::list_records(std::vector<RecordPlace>* records) { parts_->assembler.list_records(records); }
 const StreamUsage& Transcript::used() const { return parts_->assembler.raw_state().used; }
 std::int64_t Transcript::last_activity_ms() const { return parts_->assembler.raw_state().last_activity_ms; }
 StreamUsage Transcript::take_usage() { return std::move(parts_->assembler.mutable_state().used); }

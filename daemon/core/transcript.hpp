@@ -74,6 +74,12 @@ class Transcript {
   const std::string& project() const;
   const std::string& program() const;
   const StreamUsage& used() const;
+  /// True if a record with an id was read.
+  bool has_records() const;
+  /// True if it has this record, whose id the same key hashed.
+  bool has_record(const RecordPlace& record) const;
+  /// Adds each record with an id that is fed from now on; null: no more.
+  void list_records(std::vector<RecordPlace>* records);
   std::int64_t last_activity_ms() const;
   /// StreamState::used, which is empty afterwards; for a transcript that is not fed any more.
   StreamUsage take_usage();

@@ -13,6 +13,7 @@
 #include "agents/stream_name.hpp"
 #include "base/clock.hpp"
 #include "base/file.hpp"
+#include "tail/copied_history.hpp"
 #include "tail/discovery.hpp"
 #include "tail/follower.hpp"
 
@@ -44,7 +45,9 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
   static constexpr std::size_t renamed_max = 4096;      // former names that are known
   static constexpr std::size_t renamed_steps_max = 64;  // of one stream
   static constexpr std::size_t missing_max = 4096;  // cold files that may have another name; more are removed
-  static constexpr std::size_t compactions_max = 64;  // of unknown sessions; more are not reported
+  static constexpr std::size_t new_file_bytes = 64 << 10;  // read to find the first record of a new file
+  static constexpr std::size_t sources_max = 8;            // transcripts that one file is a copy of
+  static constexpr std::size_t compactions_max = 64;       // of unknown sessions; more are not reported
   static constexpr std::size_t compaction_bytes_max = 256 << 10;  // read of such a file to find its session
 
   Impl(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& mux, Options options,
@@ -163,8 +166,11 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     Discovery::File& file = *located.file;
     if (file.followed && file.followed->is_added) return then(file.followed.get());
     if (!file.followed) {
-      const FileStat stat = stat_file(Discovery::transcript_path(*located.directory, located.stem));
+      const std::string path = Discovery::transcript_path(*located.directory, located.stem);
+      const FileStat stat = stat_file(path);
       if (stat.error || !stat.is_regular()) return then(nullptr);
+      if (new_files_.contains(path) || (file.size == 0 && may_be_copy(*located.directory)))
+        return check_new(*located.directory, located.stem, file, {std::move(then)});
       // Only the known bytes are skipped: a client that resumes meanwhile receives the rest as events.
       discovery_.set_inode(located.directory->first, located.stem, stat.inode);
       const std::uint64_t known_bytes = update_cold(file, stat);
@@ -246,6 +252,14 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     bool is_scheduled = false;
     bool must_fold = false;  // a fold failed
   };
+  using Waiters = std::vector<std::function<void(const Stream*)>>;
+  struct NewFile {
+    bool has_changed = false;  // since it was read
+    bool is_waiting = false;   // for a change
+    std::uint64_t bytes = 0;   // when everything in it was repeated
+    Waiters waiters;
+  };
+
   struct Located {
     Discovery::File* file = nullptr;  // null: no such stream
     Node* directory = nullptr;
@@ -292,6 +306,13 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     return {file, &*at, std::move(stem)};
   }
 
+  Located locate_path(const std::string& path) {
+    const auto [directory, stem] = split_path(path);
+    const auto at = discovery_.directories().find(directory);
+    if (at == discovery_.directories().end()) return {};
+    return {discovery_.find(directory, stem), &*at, std::string(stem)};
+  }
+
   std::string stream_name_of(const Node& directory, std::string_view stem) {
     const Root& root = *directory.second.root;
     const std::size_t index = directory.second.transcript_directory;
@@ -320,11 +341,15 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
             file.followed ? file.followed->published_bytes() : file.size};
   }
 
+  TranscriptOptions transcript_options(const Node& directory, const std::string& stem) const {
+    return {options_.hash_key, Discovery::identify(directory, stem).agent, options_.line_bytes_max,
+            options_.filter, &program_of(directory).format()};
+  }
+
   std::shared_ptr<FollowedFile> follow(Node& directory, const std::string& stem, Discovery::File& file,
                                        const FileStat& stat) {
     StreamIdentity identity = Discovery::identify(directory, stem);
-    TranscriptOptions options{options_.hash_key, identity.agent, options_.line_bytes_max, options_.filter,
-                              &program_of(directory).format()};
+    TranscriptOptions options = transcript_options(directory, stem);
     const bool is_subagent = !identity.agent.empty();
     file.followed = std::make_shared<FollowedFile>(stream_name_of(directory, stem),
                                                    Discovery::transcript_path(directory, stem),
@@ -434,11 +459,8 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
       const auto due = retries_.find(path);
       if (due == retries_.end()) return;
       due->second.is_scheduled = false;
-      const auto [directory, stem] = split_path(path);
-      const auto at = discovery_.directories().find(directory);
-      Discovery::File* known =
-          at == discovery_.directories().end() ? nullptr : discovery_.find(directory, stem);
-      if (known) return on_file_hint(*at, stem, *known, nullptr);
+      if (const Located known = locate_path(path); known.file)
+        return on_file_hint(*known.directory, known.stem, *known.file, nullptr);
       retries_.erase(due);
       problems_.clear(path);
     });
@@ -452,6 +474,155 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
       if (file.modified_ms < recent_since_ms_) return;
       return fold_known(follow(directory, stem, file, stat), stat.size);
     }
+    if (may_be_copy(directory)) return check_new(directory, stem, file);
+    follow_new(directory, stem, file, stat);
+  }
+
+  /// False: no transcript of the program had a record that another one could repeat.
+  bool may_be_copy(const Node& directory) {
+    const std::string_view program = program_of(directory).program();
+    const auto is_source = [&](const FollowedFile* each) {
+      return each->transcript()->has_records() && each->transcript()->program() == program;
+    };
+    if (copied_programs_.contains(program)) return true;
+    if (std::none_of(live_.begin(), live_.end(), is_source)) return false;
+    copied_programs_.insert(program);
+    return true;
+  }
+
+  /// A live file of which nothing was read: it is announced with its first record, and after the records that
+  /// a transcript of another session has, which are history.
+  void check_new(Node& directory, const std::string& stem, Discovery::File& file, Waiters waiters = {}) {
+    file.size = 0;
+    const std::string path = Discovery::transcript_path(directory, stem);
+    const auto [at, is_first] = new_files_.try_emplace(path);
+    std::move(waiters.begin(), waiters.end(), std::back_inserter(at->second.waiters));
+    if (!is_first) {
+      at->second.has_changed = true;
+      if (at->second.is_waiting && stat_file(path).size != at->second.bytes) check_again(path);
+      return;
+    }
+    look(path, transcript_options(directory, stem));
+  }
+
+  /// At what is in memory: other files must not wait for a disk that hangs.
+  void look(const std::string& path, TranscriptOptions options) {
+    auto reader = std::make_shared<NewFileReader>(path, std::move(options));
+    if (auto first = reader->read_first(new_file_bytes)) return on_read(path, reader, std::move(*first));
+    find_first(path, reader);
+  }
+
+  void find_first(const std::string& path, std::shared_ptr<NewFileReader> reader) {
+    disk_.run(
+        [reader] { return reader->read(new_file_bytes); },
+        [this, path, reader](std::vector<RecordPlace> first) { on_read(path, reader, std::move(first)); });
+  }
+
+  void on_read(const std::string& path, std::shared_ptr<NewFileReader> reader,
+               std::vector<RecordPlace> first) {
+    const bool is_found = !first.empty() || reader->has_content();
+    if (!is_found && !reader->is_at_end() && !reader->error()) return find_first(path, reader);
+    on_first_found(path, reader, std::move(first), is_found);
+  }
+
+  void on_first_found(const std::string& path, std::shared_ptr<NewFileReader> reader,
+                      std::vector<RecordPlace> first, bool is_found) {
+    std::vector<std::weak_ptr<const FollowedFile>> sources;
+    const Located located = locate_path(path);
+    // A fork has its own name; a mere copy of a file does not.
+    const bool may_repeat =
+        !first.empty() && located.file && !reader->session().empty() &&
+        Discovery::identify(*located.directory, located.stem).session == percent_encode(reader->session());
+    for (const FollowedFile* each : live_)
+      if (may_repeat && sources.size() < sources_max && each->transcript()->has_record(first.front()) &&
+          each->transcript()->recorded_session() != reader->session())
+        sources.push_back(each->weak_from_this());
+    if (!is_found && reader->is_fork() && waits_for_more(path, *reader)) return;
+    if (sources.empty() || reader->error())
+      return end_check(path, *reader,
+                       [&](Node& node, const std::string& stem, Discovery::File& file, const FileStat& stat,
+                           NewFile checked) {
+                         if (is_found || reader->is_fork()) {
+                           follow_new(node, stem, file, stat);
+                           answer(checked.waiters, file.followed.get());
+                         } else if (checked.has_changed) {
+                           check_new(node, stem, file, std::move(checked.waiters));
+                         } else {
+                           answer(checked.waiters, nullptr);
+                         }
+                       });
+    const auto is_known = [sources = std::move(sources)](const RecordPlace& record) {
+      return std::any_of(sources.begin(), sources.end(), [&](const auto& each) {
+        const auto source = each.lock();
+        return source && source->is_added && source->transcript()->has_record(record);
+      });
+    };
+    const auto done = [this, path, reader](std::uint64_t end, bool is_all) {
+      if (is_all && waits_for_more(path, *reader)) return;
+      end_check(path, *reader,
+                [&](Node& node, const std::string& stem, Discovery::File& file, const FileStat& stat,
+                    NewFile ended) {
+                  file.modified_ms = stat.modified_ms();
+                  file.size = end;
+                  const auto followed = follow(node, stem, file, stat);
+                  followed->waiters = std::move(ended.waiters);
+                  fold_known(followed, end);
+                });
+    };
+    find_copied_end(disk_, reader, std::move(first), is_known, done);
+  }
+
+  /// True: the file has grown, and may be written just now, with more that is repeated.
+  bool waits_for_more(const std::string& path, const NewFileReader& reader) {
+    NewFile& checked = new_files_.at(path);
+    if (reader.error() || checked.bytes == reader.bytes_read()) return false;
+    checked.bytes = reader.bytes_read();
+    checked.is_waiting = true;
+    timers_.after(options_.linger, [this, path] { check_again(path); });
+    return true;
+  }
+
+  void check_again(const std::string& path) {
+    const auto checked = new_files_.find(path);
+    if (checked == new_files_.end() || !std::exchange(checked->second.is_waiting, false)) return;
+    const Located located = locate_path(path);
+    if (located.file && !located.file->followed)
+      return look(path, transcript_options(*located.directory, located.stem));
+    const Waiters waiters = std::move(new_files_.extract(path).mapped().waiters);
+    answer(waiters, nullptr);
+  }
+
+  /// Calls `then` for the file that the reader has read, if it is still there.
+  template <class Then>
+  void end_check(const std::string& path, const NewFileReader& reader, Then then) {
+    NewFile checked = std::move(new_files_.extract(path).mapped());
+    const auto [file, node, stem] = locate_path(path);
+    if (!file) return answer(checked.waiters, nullptr);
+    if (file->followed) {
+      if (file->followed->is_added) return answer(checked.waiters, file->followed.get());
+      std::move(checked.waiters.begin(), checked.waiters.end(), std::back_inserter(file->followed->waiters));
+      return;
+    }
+    const FileStat stat = stat_file(path);
+    if (stat.error || !stat.is_regular()) {
+      check_cold(*node, stem, *file, nullptr);
+      return answer(checked.waiters, nullptr);
+    }
+    discovery_.set_inode(node->first, stem, stat.inode);
+    const bool is_other = reader.error() == ENOENT || reader.error() == ESTALE ||
+                          (!reader.error() && !stat.is_same_file(reader.stat()));
+    if (is_other || stat.size < reader.bytes_read())
+      return check_new(*node, stem, *file, std::move(checked.waiters));
+    if (!reader.error()) return then(*node, stem, *file, stat, std::move(checked));
+    follow_new(*node, stem, *file, stat);  // and read when that is possible
+    answer(checked.waiters, file->followed.get());
+  }
+
+  static void answer(const Waiters& waiters, const FollowedFile* file) {
+    for (const auto& waiter : waiters) waiter(file);
+  }
+
+  void follow_new(Node& directory, const std::string& stem, Discovery::File& file, const FileStat& stat) {
     const auto followed = follow(directory, stem, file, stat);
     add(*followed);
     follower_.check_soon(*followed);
@@ -522,6 +693,7 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     }
     discovery_.set_inode(directory.first, stem, stat.inode);
     const std::uint64_t known_bytes = update_cold(file, stat);
+    if (known_bytes == 0 && !must_fold && !published_.contains(path)) return check_new(directory, stem, file);
     if (stat.size < known_bytes)
       begin_new_history(*follow(directory, stem, file, stat), "truncated");
     else if (stat.size > known_bytes || must_fold || published_.contains(path))
@@ -651,7 +823,9 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
   TimerQueue timers_;
   FileProblems problems_;
   Counters counters_;
-  Workspace workspace_;  // for compaction markers
+  std::unordered_map<std::string, NewFile> new_files_;  // by path, while they are examined
+  std::set<std::string_view> copied_programs_;          // which have records with ids
+  Workspace workspace_;                                 // for compaction markers
   Follower follower_;
   Discovery discovery_;
   watch::WatchMux& mux_;

@@ -6,7 +6,7 @@ import unittest
 from fault_case import FaultCase, held_events
 from support.harness import wait_for
 from support.team import SERVER, TeamCase
-from support.transcripts import Session
+from support.transcripts import Session, append
 
 
 def moved_to(session, folder):
@@ -70,6 +70,23 @@ class Moved(FaultCase):
         self.session.turn("second")
         self.follow()
         self.assert_goes_on(self.resumed(first), stream)
+
+    def test_125_what_a_fork_repeats_is_not_sent_again(self):
+        """As Claude Code forks: first records that name the session, then all that is repeated in one append."""
+        self.session.turn("second")
+        self.client.wait_frame(type="turn.finished", turn=2)
+        fork = Session(self.root)
+        append(fork.path, json.dumps({"type": "mode", "mode": "normal", "sessionId": fork.session}).encode() + b"\n")
+        with open(self.session.path, "rb") as file:
+            append(fork.path, file.read().replace(self.session.session.encode(), fork.session.encode()))
+        added = self.client.wait_frame(type="session", session=fork.session)
+        self.assertEqual(added["usage"]["output"], 0)  # what it repeats counts for the other session
+        fork.turn("third")
+        self.client.wait_frame(type="turn.finished", session=fork.session, turn=3)
+        events = [frame for frame in self.client.frames if "cursor" in frame and fork.session in frame["stream"]]
+        self.assertEqual([frame["prompt"] for frame in events if frame["type"] == "turn.started"], ["third"])
+        self.assertEqual({frame["turn"] for frame in events}, {3})
+        self.assertEqual(self.client.all(type="reset"), [])
 
     def test_125_one_that_is_copied_and_removed_goes_on(self):
         folder = os.path.join(os.path.dirname(self.session.folder), "-home-ada-tree")
