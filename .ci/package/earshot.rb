@@ -28,6 +28,7 @@ class Earshot < Formula
   depends_on "sqlite"
   depends_on "utf8proc"
   depends_on "xxhash"
+  depends_on "zstd"
 
   def install
     system "cmake", "-S", ".", "-B", "build", "-G", "Ninja", *std_cmake_args

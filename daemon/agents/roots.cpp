@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agents/stream_name.hpp"
+#include "agents/transcript_file.hpp"
 #include "base/bounded_calls.hpp"
 #include "base/file.hpp"
 #include "base/system.hpp"
@@ -271,15 +272,22 @@ void search_below(const std::string& top, const AgentProgram& program, Transcrip
     int error = entries.error();
     if (error == 0)
       error = entries.for_each([&](std::string_view name, FileType type) {
-        std::string below = directory + "/" + std::string(name);
         if (type == FileType::unknown) type = entries.stat_entry(name.data()).type;
+        const bool is_file = type == FileType::regular;
+        std::string below = directory + "/" + std::string(is_file ? uncompressed_name(name) : name);
         if (type == FileType::directory && depth == Depth::all)
           open.push_back(std::move(below));
-        else if (type == FileType::regular && is_wanted(below))
+        else if (is_file && is_wanted(below))
           search.files.push_back(std::move(below));
       });
     if (error != 0) search.errors.push_back({directory, error});
   }
+}
+
+/// In order; one that has a compressed copy, too, once.
+void sort(std::vector<std::string>& files) {
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
 }
 
 void search_root(const Root& root, Symlinks symlinks, Unfollowed unfollowed, TranscriptSearch& search) {
@@ -303,14 +311,14 @@ TranscriptSearch transcripts_at(const std::string& path) {
   } else {
     search_below(path, default_program(), search);
   }
-  std::sort(search.files.begin(), search.files.end());
+  sort(search.files);
   return search;
 }
 
 TranscriptSearch transcripts_of(const Root& root, Unfollowed unfollowed) {
   TranscriptSearch search;
   search_root(root, Symlinks::no_follow, unfollowed, search);
-  std::sort(search.files.begin(), search.files.end());
+  sort(search.files);
   return search;
 }
 

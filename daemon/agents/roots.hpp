@@ -64,7 +64,7 @@ struct TranscriptSearch {
     std::string path;
     int error;  // of errno
   };
-  std::vector<std::string> files;  // sorted
+  std::vector<std::string> files;  // sorted; for TranscriptFile::open()
   std::vector<Error> errors;       // directories that cannot be read
   std::size_t directories = 0;
 };
