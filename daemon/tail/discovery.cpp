@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <tuple>
 
+#include "agents/transcript_file.hpp"
 #include "watch/watchers.hpp"
 
 namespace earshot::tail {
@@ -240,10 +241,29 @@ struct Discovery::ScanTask {
   ListingSymlinks symlinks;
   std::uint64_t number;
 
+  /// Sorted by name. A compressed copy has the name of its transcript, and is not listed beside it.
   DirectoryListing list(const watch::DirectoryLister& lister) const {
-    return lister(path, symlinks, [this](const std::string& name) {
-      return program->classify(std::string_view(path).substr(below_at), name) != FileKind::other;
+    DirectoryListing listing = lister(path, symlinks, [this](const std::string& name) {
+      const std::string_view below = std::string_view(path).substr(below_at);
+      return program->classify(below, name) != FileKind::other ||
+             program->classify(below, uncompressed_name(name)) == FileKind::transcript;
     });
+    std::vector<DirectoryEntry>& entries = listing.entries;
+    for (DirectoryEntry& entry : entries) {
+      const std::string_view name = uncompressed_name(entry.name);
+      if (name.size() == entry.name.size() || entry.stat.is_directory()) continue;
+      entry.name.resize(name.size());
+      entry.stat.size = unknown_bytes;
+    }
+    const auto is_copy = [](const DirectoryEntry& entry) { return entry.stat.size == unknown_bytes; };
+    std::sort(entries.begin(), entries.end(), [&](const DirectoryEntry& a, const DirectoryEntry& b) {
+      return a.name != b.name ? a.name < b.name : is_copy(a) < is_copy(b);
+    });
+    const auto has_same_name = [](const DirectoryEntry& a, const DirectoryEntry& b) {
+      return a.name == b.name;
+    };
+    entries.erase(std::unique(entries.begin(), entries.end(), has_same_name), entries.end());
+    return listing;
   }
 };
 
@@ -274,9 +294,6 @@ void Discovery::start_scans() {
       Scans scans;
       scans.reserve(batch.size());
       for (const ScanTask& task : batch) scans.emplace_back(task.list(lister), task.number);
-      for (auto& [listing, number] : scans)
-        std::sort(listing.entries.begin(), listing.entries.end(),
-                  [](const DirectoryEntry& a, const DirectoryEntry& b) { return a.name < b.name; });
       return scans;
     };
     disk_.run(std::move(work), [this](Scans scans) {
@@ -483,6 +500,10 @@ void Discovery::check_path(const std::string& path) {
 void Discovery::check_entry(DirectoryNode& directory, const std::string& path, const std::string& name) {
   DirectoryState& state = directory.second;
   const AgentProgram& program = *state.root->program;
+  if (const auto plain = uncompressed_name(name);
+      plain.size() < name.size() &&
+      program.classify(path_below(directory), plain) == FileKind::transcript)
+    return check_entry(directory, std::string(uncompressed_name(path)), std::string(plain));
   switch (program.classify(path_below(directory), name)) {
     case FileKind::transcript: {
       const std::string stem(program.stem_of(name));
@@ -492,7 +513,7 @@ void Discovery::check_entry(DirectoryNode& directory, const std::string& path, c
           if (last_of(copy) == name && copy != path) disk_.soon([this, copy = copy] { check_path(copy); });
         return observer_.on_file_hint(directory, stem, file->second, nullptr);
       }
-      const FileStat stat = stat_file(path);
+      const FileStat stat = stat_transcript(path);
       if (stat.is_missing()) {
         if (is_listing()) missing_.insert(path);
         forget_other_name(path);
@@ -576,7 +597,7 @@ bool Discovery::is_linked_elsewhere(const std::string& path, const FileStat& sta
   const auto known = files_by_id_->find(id);
   if (known == files_by_id_->end()) return false;
   auto& [directory, file] = known->second;
-  const FileStat stream = stat_file(transcript_path(*directory, file->first));
+  const FileStat stream = stat_transcript(transcript_path(*directory, file->first));
   if (stream.is_missing() || (!stream.error && FileId{stream.device, stream.inode} != id)) return false;
   other_names_[id].insert(path);
   ids_of_other_names_[path] = id;
@@ -600,7 +621,7 @@ bool Discovery::is_moved(DirectoryNode& directory, const std::string& path, cons
     const bool is_same = id == FileId{stat.device, stat.inode};
     if (!is_same && file->first != stem) continue;
     const std::string other_path = transcript_path(*other, file->first);
-    const FileStat there = stat_file(other_path);
+    const FileStat there = stat_transcript(other_path);
     if (is_same && (there.is_missing() || (!there.error && FileId{there.device, there.inode} != id))) {
       if (!observer_.on_file_moved(*other, std::string(file->first), directory, stem, stat, false))
         return false;
@@ -731,7 +752,7 @@ void Discovery::set_inode(const std::string& directory, const std::string& stem,
 /// The file may have been replaced: then another of its names becomes a stream.
 void Discovery::check_links(DirectoryNode& directory, Files::value_type& file, const FileStat* listed) {
   if (!other_names_.contains({directory.second.device, file.second.inode})) return;
-  const FileStat stat = listed ? *listed : stat_file(transcript_path(directory, file.first));
+  const FileStat stat = listed ? *listed : stat_transcript(transcript_path(directory, file.first));
   if (!stat.error) set_inode(directory.first, file.first, stat.inode);  // a removed one is erased
 }
 

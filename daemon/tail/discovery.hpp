@@ -37,7 +37,7 @@ class Discovery {
   /// A known transcript. Small while it is cold: there may be a hundred thousand of them.
   struct File {
     std::uint64_t inode = 0;  // when it was found
-    std::uint64_t size = 0;   // while cold: at its last examination
+    std::uint64_t size = 0;   // while cold: at its last examination; unknown_bytes: compressed since before
     std::int64_t modified_ms = 0;
     std::shared_ptr<FollowedFile> followed;  // null: cold
   };

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "agents/stream_name.hpp"
+#include "agents/transcript_file.hpp"
 #include "log/log.hpp"
 
 namespace earshot::tail {
@@ -30,14 +30,14 @@ class PrefixReader {
   /// On the disk thread. True if the result is complete; then the file is closed, since the result may wait.
   bool read_slice() {
     const bool is_complete = hash_slice();
-    if (is_complete) fd_.reset();
+    if (is_complete) file_.close();
     return is_complete;
   }
   const PrefixCheck::Result& result() const { return result_; }
 
  private:
   bool hash_slice() {
-    if (!fd_ && !open()) return true;
+    if (!file_.is_open() && !open()) return true;
     const auto buffer = std::make_unique_for_overwrite<char[]>(chunk_bytes);
     for (std::size_t spent = 0; spent < slice_bytes;) {
       const bool in_lines = offset_ < check_.end.offset;
@@ -48,7 +48,7 @@ class PrefixReader {
         return true;
       }
       const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, end - offset_));
-      const long got = read_at(fd_.get(), buffer.get(), wanted, offset_);
+      const long got = file_.read_at(buffer.get(), wanted, offset_);
       if (got < 0) result_.error = static_cast<int>(-got);
       if (got <= 0) return true;  // the file is shorter than the prefix
       const std::span<const char> chunk(buffer.get(), static_cast<std::size_t>(got));
@@ -62,20 +62,18 @@ class PrefixReader {
     return false;
   }
   bool open() {
-    fd_ = open_for_reading(check_.path);
-    if (!fd_) {
-      result_.error = errno;
-      return false;
-    }
-    result_.stat = stat_file(fd_.get());
-    result_.error = result_.stat.error;
-    return !result_.error && result_.stat.is_regular();
+    result_.error = file_.open(check_.path);
+    if (!result_.error) result_.stat = file_.stat();
+    if (result_.stat.error) result_.error = result_.stat.error;
+    const bool is_open = !result_.error;
+    if (result_.error == EINVAL) result_.error = 0;  // a directory matches nothing
+    return is_open;
   }
 
   const PrefixCheck check_;
   PrefixHasher prefix_hash_;
   LineHash tail_hash_;
-  Fd fd_;
+  TranscriptFile file_;
   std::uint64_t offset_ = 0;
   PrefixCheck::Result result_;
 };
@@ -103,6 +101,8 @@ constexpr Advice advices[] = {
     {ETIMEDOUT, "the file system does not answer: check the mount; reading continues once it does"},
     {EMFILE, "raise the limit of open files (ulimit -n)"},
     {ENFILE, "raise the system's limit of open files (sysctl fs.file-max)"},
+    {EBADMSG, "restore it from a backup, or remove it"},
+    {EFBIG, "unpack it: zstd -d --long=31"},
 };
 
 }  // namespace
@@ -119,7 +119,7 @@ void FileProblems::set(const std::string& path, int error) {
   const char* advice = "";
   for (const Advice& each : advices)
     if (each.error == error) advice = each.text;
-  set(path, std::strerror(error), advice);
+  set(path, describe_read_error(error), advice);
 }
 
 void FileProblems::set_irregular(const std::string& path) {

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "agents/transcript_file.hpp"
+
 namespace earshot::tail {
 namespace {
 
@@ -162,6 +164,8 @@ void Follower::examine(FollowedFile& file, bool was_read) {
   file.looked_in_tick =
       was_read || std::abs(looked_ns - now.changed_ns) < std::chrono::nanoseconds(change_tick).count();
   const bool is_other_file = !now.is_same_file(file.stat);
+  if (is_other_file && now.size < file.bytes_read() && stat_compressed(file.path()).ok())
+    return mark_current(file);  // a copy is being unpacked
   if (is_other_file) replace(file, now);
   if (now.size < file.bytes_read()) return reset(file, now);
   const bool changed_without_growth =
@@ -316,11 +320,21 @@ void Follower::on_unlinked(FollowedFile& file) {
     }
   }
   const auto end = file.drain_until + options_.linger * (owner_.is_looking() ? looking_lingers_max : 0);
-  if (last.error || now >= end) return remove(file);
+  if (last.error || now >= end) return file.is_left || !is_compressed(file) ? remove(file) : rest(file);
   const bool polls = now >= file.drain_until || (file.fd && !is_elsewhere);
   const auto wait = polls ? options_.linger / 10 : file.drain_until - now;
   timers_.after(std::max(std::chrono::ceil<std::chrono::milliseconds>(wait), std::chrono::milliseconds(1)),
                 [this, holder = file.shared_from_this()] { check_soon(*holder); });
+}
+
+bool Follower::is_compressed(const FollowedFile& file) {
+  return stat_transcript(file.path()).size == unknown_bytes;
+}
+
+void Follower::rest(FollowedFile& file) {
+  close(file);
+  file.state = State::idle;
+  mark_current(file);
 }
 
 void Follower::rename(FollowedFile& file, std::string name, std::string path, StreamIdentity identity) {

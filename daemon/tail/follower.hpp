@@ -10,7 +10,7 @@
 // A file is verified at once, and not read meanwhile, if another file is at its path, or if it changed
 // without growth. Other verifications (struct Verification) wait, and the file is followed meanwhile. What
 // does not match, or is shorter, is reset; what cannot be read is tried again. An unlinked file is read to
-// its end through its descriptor, then removed.
+// its end through its descriptor, then removed, or rests where a compressed copy is left.
 #pragma once
 #include <cerrno>
 #include <chrono>
@@ -134,6 +134,8 @@ class Follower {
   void reset(FollowedFile& file, const FileStat& now);
   void reset(FollowedFile& file, const FileStat& now, std::string_view reason);
   void on_unlinked(FollowedFile& file);
+  static bool is_compressed(const FollowedFile& file);
+  void rest(FollowedFile& file);
   void retry_after_error(FollowedFile& file, int error);
   void mark_current(FollowedFile& file);
   static bool is_missing(int error) { return error == ENOENT || error == ENOTDIR; }

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "agents/transcript_file.hpp"
 #include "base/work_ahead.hpp"
 #include "tail/follower.hpp"
 
@@ -18,25 +19,25 @@ class ReadAhead final : public WorkAhead {
   explicit ReadAhead(std::size_t bytes_max)
       : buffer_(std::make_unique_for_overwrite<char[]>(ReadPool::overlap_bytes + bytes_max + feed_padding)) {}
 
-  void start(std::shared_ptr<const Fd> fd, std::size_t wanted, std::uint64_t offset) {
-    fd_ = std::move(fd);
+  void start(std::shared_ptr<TranscriptFile> file, std::size_t wanted, std::uint64_t offset) {
+    file_ = std::move(file);
     wanted_ = wanted;
     offset_ = offset;
     WorkAhead::start();
   }
-  bool is_started() const { return fd_ != nullptr; }
+  bool is_started() const { return file_ != nullptr; }
   /// The bytes that were read, valid until the next start; or -errno.
   long finish() {
     WorkAhead::finish();
-    fd_.reset();
+    file_.reset();
     return result_;
   }
   const char* bytes() const { return buffer_.get(); }
 
  private:
-  void work() override { result_ = read_fully(fd_->get(), buffer_.get(), wanted_, offset_); }
+  void work() override { result_ = file_->read_fully(buffer_.get(), wanted_, offset_); }
 
-  std::shared_ptr<const Fd> fd_;  // null: nothing is to be read
+  std::shared_ptr<TranscriptFile> file_;  // null: nothing is to be read
   std::size_t wanted_ = 0;
   std::uint64_t offset_ = 0;
   long result_ = 0;
@@ -69,12 +70,12 @@ struct Follower::Fold {
 
   std::shared_ptr<FollowedFile> file;
   std::string path;         // when it was queued: the file may be renamed meanwhile
-  std::uint64_t bytes = 0;  // to fold
+  std::uint64_t bytes = 0;  // to fold; unknown_bytes: all
   std::function<void(bool)> then;
   std::shared_ptr<FoldMemory> memory;
 
   // Used by the thread of `folds_`, until a slice is handed over.
-  std::shared_ptr<const Fd> fd;
+  std::shared_ptr<TranscriptFile> source;
   FileStat opened;  // before its first byte was read
   /// A later change may have the same change time.
   bool is_just_written = false;
@@ -86,13 +87,15 @@ struct Follower::Fold {
   /// True if the fold is complete; then the file is closed, since the result may wait.
   bool read_slice() {
     const bool is_complete = feed_slice();
-    if (is_complete) fd.reset();
+    if (!is_complete) return false;
+    if (source && source->is_compressed()) opened.size = file->bytes_read();
+    source.reset();
     return is_complete;
   }
 
  private:
   bool feed_slice() {
-    if (!fd && !open()) return true;
+    if (!source && !open()) return true;
     NullSink no_delivery;
     const std::uint64_t end = std::min(bytes, file->bytes_read() + slice_bytes);
     while (file->bytes_read() < end) {
@@ -114,6 +117,10 @@ struct Follower::Fold {
         }
         file->feed(all, overlap, memory->workspace, no_delivery);
       }
+      if (all.size() < wanted && bytes == unknown_bytes) {
+        file->fit_memory();
+        return true;
+      }
       if (all.size() < wanted) {
         reset_reason = "truncated";
         return true;
@@ -128,25 +135,23 @@ struct Follower::Fold {
   void start_read(ReadAhead& read, std::uint64_t begin) {
     const std::uint64_t overlap = std::min<std::uint64_t>(begin, ReadPool::overlap_bytes);
     const std::uint64_t fresh = std::min<std::uint64_t>(memory->read_bytes, bytes - begin);
-    read.start(fd, static_cast<std::size_t>(overlap + fresh), begin - overlap);
+    read.start(source, static_cast<std::size_t>(overlap + fresh), begin - overlap);
   }
 
   void read_ahead(std::uint64_t begin) {
-    if (!memory->post || begin >= bytes) return;
+    if (!memory->post || source->is_compressed() || begin >= bytes) return;
     std::rotate(memory->reads.begin(), memory->reads.begin() + 1, memory->reads.end());
     start_read(*memory->reads.front(), begin);
     memory->post([read = memory->reads.front()] { read->run(); });
   }
 
   bool open() {
-    auto opened_fd = std::make_shared<Fd>(open_for_reading(path));
-    if (!*opened_fd) {
-      error = errno;
-      return false;
-    }
-    fd = std::move(opened_fd);
-    opened = stat_file(fd->get());
-    if (!opened.is_regular()) error = opened.error ? opened.error : EINVAL;  // directories can be opened too
+    auto opened_file = std::make_shared<TranscriptFile>();
+    error = opened_file->open(path);
+    if (error) return false;
+    source = std::move(opened_file);
+    opened = source->stat();
+    error = opened.error;
     is_just_written = std::chrono::nanoseconds(opened.changed_ns) > wall_now() - time_granularity;
     return error == 0;
   }

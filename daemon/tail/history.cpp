@@ -4,20 +4,12 @@
 #include <cerrno>
 #include <utility>
 
+#include "agents/transcript_file.hpp"
 #include "base/system.hpp"
 #include "tail/followed_file.hpp"
 
 namespace earshot::tail {
 namespace {
-
-/// Returns 0 or the error; EINVAL: not a regular file.
-int open_regular(const std::string& path, Fd& fd) {
-  fd = open_for_reading(path);
-  if (!fd) return errno;
-  const FileStat stat = stat_file(fd.get());
-  if (stat.error) return stat.error;
-  return stat.is_regular() ? 0 : EINVAL;
-}
 
 class FileHistory final : public History {
  public:
@@ -47,29 +39,24 @@ class FileHistory final : public History {
  private:
   struct Reader {  // used by one thread at a time
     std::string path;
-    Fd fd;
+    TranscriptFile file;
     std::uint64_t offset = 0;
     std::unique_ptr<char[]> buffer;
 
     long read(std::size_t wanted) {
-      if (!fd && offset > 0) return -EBADF;
-      if (!fd)
-        if (const int error = open_regular(path, fd)) return -error;
+      if (!file.is_open() && offset > 0) return -EBADF;
+      if (!file.is_open())
+        if (const int error = file.open(path)) return -error;
       buffer = std::make_unique_for_overwrite<char[]>(wanted + feed_padding);
-      std::size_t filled = 0;
-      while (filled < wanted) {
-        const long got = read_at(fd.get(), buffer.get() + filled, wanted - filled, offset);
-        if (got < 0) return got;
-        if (got == 0) break;
-        filled += static_cast<std::size_t>(got);
-        offset += static_cast<std::uint64_t>(got);
-      }
+      const long filled = file.read_fully(buffer.get(), wanted, offset);
+      if (filled < 0) return filled;
+      offset += static_cast<std::uint64_t>(filled);
       std::fill_n(buffer.get() + filled, feed_padding, '\0');
       // The end that is wanted is that of the file that has this name now. The old one may go on growing by
       // another name.
-      const FileStat now = stat_file(path), read = stat_file(fd.get());
+      const FileStat now = stat_transcript(path), read = file.stat();
       if (!now.error && read.links > 0 && !now.is_same_file(read)) return -ESTALE;
-      return static_cast<long>(filled);
+      return filled;
     }
   };
 
@@ -80,17 +67,19 @@ class FileHistory final : public History {
 
 /// The line that ends at `end`, searched backwards from there.
 RecordText line_before(const std::string& path, std::uint64_t end, std::size_t line_bytes_max) {
-  constexpr std::size_t chunk_bytes = 64 << 10;
+  constexpr std::size_t first_chunk_bytes = TranscriptFile::kept_bytes_max;  // of a compressed one
   RecordText result;
-  Fd fd;
-  result.error = open_regular(path, fd);
+  TranscriptFile file;
+  result.error = file.open(path);
   if (result.error) return result;
   std::string text;
   std::uint64_t begin = end;
   while (begin > 0 && text.size() <= line_bytes_max) {
-    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, begin));
+    // Twice as much each time: before its last bytes a compressed file is unpacked again.
+    const std::uint64_t chunk_bytes = std::max(first_chunk_bytes, text.size());
+    const auto wanted = static_cast<std::size_t>(std::min(chunk_bytes, begin));
     std::string chunk(wanted, '\0');
-    const long got = read_at(fd.get(), chunk.data(), wanted, begin - wanted);
+    const long got = file.read_fully(chunk.data(), wanted, begin - wanted);
     if (got != static_cast<long>(wanted)) {
       result.error = got < 0 ? static_cast<int>(-got) : 0;
       if (!result.error) result.found = RecordText::Found::differs;

@@ -35,7 +35,7 @@ class Stream {
   /// When its file was born, in ns since 1970; 0: unknown.
   virtual std::int64_t origin_ns() const { return 0; }
   /// How many bytes were delivered or skipped: the observer receives next what a fold of the file yields
-  /// after them.
+  /// after them. unknown_bytes: all of a compressed one.
   virtual std::uint64_t published_bytes() const = 0;
 };
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "agents/stream_name.hpp"
+#include "agents/transcript_file.hpp"
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "tail/copied_history.hpp"
@@ -24,10 +25,15 @@ using Node = Discovery::DirectoryNode;
 
 const AgentProgram& program_of(const Node& directory) { return *directory.second.root->program; }
 
-/// Records the attributes of a cold file. Returns the size that was known before.
+bool is_compressed(const FileStat& stat) { return stat.size == unknown_bytes; }
+
+/// Records the attributes of a cold file. Returns the size that was known before. One that was compressed
+/// before it was found is known wholly.
 std::uint64_t update_cold(Discovery::File& file, const FileStat& stat) {
   file.modified_ms = stat.modified_ms();
-  return std::exchange(file.size, stat.size);
+  if (is_compressed(stat)) return file.size;
+  const std::uint64_t known_bytes = std::exchange(file.size, stat.size);
+  return known_bytes == unknown_bytes ? stat.size : known_bytes;
 }
 
 /// Directory and stem of a transcript's path.
@@ -167,7 +173,7 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     if (file.followed && file.followed->is_added) return then(file.followed.get());
     if (!file.followed) {
       const std::string path = Discovery::transcript_path(*located.directory, located.stem);
-      const FileStat stat = stat_file(path);
+      const FileStat stat = stat_transcript(path, file.size);
       if (stat.error || !stat.is_regular()) return then(nullptr);
       if (new_files_.contains(path) || (file.size == 0 && may_be_copy(*located.directory)))
         return check_new(*located.directory, located.stem, file, {std::move(then)});
@@ -258,6 +264,27 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     bool is_waiting = false;   // for a change
     std::uint64_t bytes = 0;   // when everything in it was repeated
     Waiters waiters;
+  };
+
+  /// A compressed transcript of which the length is being found.
+  struct MeasuredCopy {
+    static constexpr std::size_t slice_bytes = 8 << 20;  // between slices the disk thread can do other work
+
+    TranscriptFile file;
+    std::uint64_t bytes = 0;
+    int error = 0;
+
+    /// True: it is found, or `error` is set.
+    bool measure_slice() {
+      std::string buffer(64 << 10, '\0');
+      for (const std::uint64_t end = bytes + slice_bytes; error == 0 && bytes < end;) {
+        const long got = file.read_at(buffer.data(), buffer.size(), bytes);
+        if (got < 0) error = static_cast<int>(-got);
+        if (got == 0) return true;
+        bytes += static_cast<std::uint64_t>(std::max(got, 0L));
+      }
+      return error != 0;
+    }
   };
 
   struct Located {
@@ -471,11 +498,31 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
   void on_file_found(Node& directory, const std::string& stem, Discovery::File& file,
                      const FileStat& stat) override {
     if (discovery_.is_starting()) {
+      if (is_compressed(stat)) return unread_.push_back(Discovery::transcript_path(directory, stem));
       if (file.modified_ms < recent_since_ms_) return;
       return fold_known(follow(directory, stem, file, stat), stat.size);
     }
+    if (is_compressed(stat)) return fold_known(follow(directory, stem, file, stat), stat.size);
     if (may_be_copy(directory)) return check_new(directory, stem, file);
     follow_new(directory, stem, file, stat);
+  }
+
+  /// Whether the compressed transcripts can be unpacked, one after the other.
+  void check_compressed() {
+    if (unread_.empty()) return;
+    std::string path = std::move(unread_.front());
+    unread_.pop_front();
+    auto work = [path] {
+      TranscriptFile file;
+      char first = 0;
+      const int error = file.open(path);
+      return error ? error : -static_cast<int>(std::min(0L, file.read_at(&first, 1, 0)));
+    };
+    disk_.run(std::move(work), [this, path](int error) {
+      const Located located = locate_path(path);
+      if (error && located.file && !located.file->followed) problems_.set(path, error);
+      check_compressed();
+    });
   }
 
   /// False: no transcript of the program had a record that another one could repeat.
@@ -603,7 +650,7 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
       std::move(checked.waiters.begin(), checked.waiters.end(), std::back_inserter(file->followed->waiters));
       return;
     }
-    const FileStat stat = stat_file(path);
+    const FileStat stat = stat_transcript(path);
     if (stat.error || !stat.is_regular()) {
       check_cold(*node, stem, *file, nullptr);
       return answer(checked.waiters, nullptr);
@@ -674,7 +721,8 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
 
   void check_cold(Node& directory, const std::string& stem, Discovery::File& file, const FileStat* listed) {
     const std::string path = Discovery::transcript_path(directory, stem);
-    const FileStat stat = listed ? *listed : stat_file(path);
+    const bool is_whole = listed && listed->size >= file.size;
+    const FileStat stat = is_whole ? *listed : stat_transcript(path, file.size);
     if (stat.is_missing() && wait_for_new_name(path)) return;
     if (stat.is_missing() || (!stat.error && !stat.is_regular())) {
       remove_cold(directory, stem, file);
@@ -693,11 +741,36 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     }
     discovery_.set_inode(directory.first, stem, stat.inode);
     const std::uint64_t known_bytes = update_cold(file, stat);
+    if (is_compressed(stat)) {
+      if (known_bytes == unknown_bytes && stat_file(path).ok()) measure(path);
+      return;
+    }
     if (known_bytes == 0 && !must_fold && !published_.contains(path)) return check_new(directory, stem, file);
     if (stat.size < known_bytes)
       begin_new_history(*follow(directory, stem, file, stat), "truncated");
     else if (stat.size > known_bytes || must_fold || published_.contains(path))
       fold_known(follow(directory, stem, file, stat), known_bytes);
+  }
+
+  /// A copy that was compressed before it was found is being unpacked: what is in it is known.
+  void measure(const std::string& path) {
+    if (!measured_.insert(path).second) return;
+    auto copy = std::make_shared<MeasuredCopy>();
+    copy->error = copy->file.open(path + std::string(compressed_suffix));
+    measure_more(path, std::move(copy));
+  }
+
+  void measure_more(const std::string& path, std::shared_ptr<MeasuredCopy> copy) {
+    auto work = [copy] { return copy->measure_slice(); };
+    disk_.run(std::move(work), [this, path, copy](bool is_complete) {
+      if (!is_complete) return measure_more(path, copy);
+      measured_.erase(path);
+      const Located located = locate_path(path);
+      if (!located.file || located.file->followed || located.file->size != unknown_bytes) return;
+      if (const FileStat stat = stat_file(path); stat.ok())
+        located.file->size = copy->error ? stat.size : copy->bytes;
+      check_cold(*located.directory, located.stem, *located.file, nullptr);
+    });
   }
 
   /// True: a cold file that is missing may be found under another name in a moment.
@@ -727,7 +800,7 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
       Discovery::File* const file = discovery_.find(directory, stem);
       if (!file || file->followed) continue;
       Node& node = *discovery_.directories().find(directory);
-      const FileStat stat = stat_file(path);
+      const FileStat stat = stat_transcript(path, file->size);
       node.second.is_left || stat.is_missing() ? remove_cold(node, stem, *file)
                                                : check_cold(node, stem, *file, &stat);
     }
@@ -809,7 +882,10 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     follower_.end_batch_soon();
   }
 
-  void on_scanned() override { check_ready(); }
+  void on_scanned() override {
+    check_ready();
+    check_compressed();
+  }
 
   void check_ready() {
     if (!on_ready_ || discovery_.is_starting() || follower_.pending_folds() > 0 || pending_metas_ > 0) return;
@@ -843,6 +919,8 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     std::string path;
   };
   std::deque<Missing> missing_;                   // cold files, in the order of time
+  std::deque<std::string> unread_;                // paths of compressed files, after the start
+  std::set<std::string> measured_;                // likewise, of which the length is being found
   std::set<std::string> missing_paths_;           // of these
   BoundedMap<std::string, renamed_max> renamed_;  // by the former name
   bool is_running_ = false;

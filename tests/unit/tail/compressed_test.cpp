@@ -1,0 +1,172 @@
+// Transcripts that their program compresses some days after their last record, and unpacks to resume them.
+#include <catch2/catch.hpp>
+
+#include "agents/transcript_file.hpp"
+#include "unit/support/compressed.hpp"
+#include "unit/tail/tail_fixture.hpp"
+
+namespace fs = std::filesystem;
+using namespace earshot;
+using namespace earshot::test;
+
+namespace {
+
+struct Compressing {
+  explicit Compressing(std::chrono::seconds recent = std::chrono::hours(1),
+                       watch::Mode mode = watch::Mode::both)
+      : fixture(options(recent), mode) {
+    fs::create_directories(root / "projects/p");
+  }
+  tail::Options options(std::chrono::seconds recent) const {
+    tail::Options options = TailFixture::options(root.path());
+    options.recent = recent;
+    return options;
+  }
+  void compress() {
+    rewrite(path + ".zst", compressed(contents(path)));
+    fs::remove(path);
+  }
+  /// In pieces, under its own name or another one.
+  void unpack(const std::string& more = {}) {
+    const bool has_own_name = GENERATE(true, false);
+    const std::string name = has_own_name ? path : path + ".new";
+    rewrite(name, "");
+    for (const std::size_t half : {std::size_t{0}, text.size() / 2}) {
+      fixture.idle();
+      append(name, std::string_view(text).substr(half, text.size() / 2));
+    }
+    append(name, std::string_view(text).substr(text.size() / 2 * 2));
+    fixture.idle();
+    if (!has_own_name) fs::rename(name, path);
+    append(path, more);
+    if (GENERATE(true, false)) fs::remove(path + ".zst");
+  }
+  void start_compressed() {
+    rewrite(path, text);
+    compress();
+    fixture.start();
+  }
+  /// What follows the known text is sent, and nothing else.
+  void check_resumes() {
+    append(path, prompts(8, 9));
+    const Fold all(text + prompts(8, 9), {}, text.size());
+    const Lines fresh(all.events.begin() + static_cast<std::ptrdiff_t>(all.events_known), all.events.end());
+    fixture.until([&] {
+      return fixture.observer.has("r/p/s") && fixture.tail->find("r/p/s")->transcript()->end() == all.end;
+    });
+    CHECK(fixture.observer.streams["r/p/s"].events == fresh);
+    CHECK(fixture.observer.streams["r/p/s"].resets.empty());
+  }
+  const tail::Stream* stream() { return fixture.tail->find("r/p/s"); }
+  bool has_problem() { return !fixture.tail->problems().empty(); }
+
+  TemporaryDirectory root;
+  const std::string path = root / "projects/p/s.jsonl";
+  const std::string text = prompts(0, 8);
+  TailFixture fixture;
+};
+
+constexpr std::chrono::hours never{-1};  // folds nothing at start
+
+}  // namespace
+
+TEST_CASE("fault 133: a transcript that was compressed before the start is history") {
+  Compressing test;
+  test.start_compressed();
+  REQUIRE(test.stream());
+  CHECK(test.stream()->path() == test.path);
+  CHECK(test.stream()->transcript() == nullptr);  // cold, however new
+  CHECK(test.stream()->published_bytes() == unknown_bytes);
+
+  const auto history = test.fixture.tail->history(*test.stream());
+  std::string read;
+  bool is_over = false;
+  history->next(1 << 20, [&](tail::History::Piece piece) {
+    read.assign(piece.bytes.begin(), piece.bytes.end());
+    is_over = piece.end && piece.error == 0;
+  });
+  test.fixture.until([&] { return is_over; });
+  CHECK(read == test.text);
+
+  SECTION("it is folded when a client wants it, and stays") {
+    const tail::Stream* folded = nullptr;
+    test.fixture.tail->fold("r/p/s", [&](const tail::Stream* stream) { folded = stream; });
+    test.fixture.until([&] { return folded != nullptr; });
+    CHECK(folded->transcript()->end() == Fold(test.text).end);
+    test.fixture.idle();
+    CHECK(test.fixture.observer.has("r/p/s"));
+    test.unpack();
+    test.check_resumes();
+  }
+  SECTION("it is unpacked, and resumed later") {
+    test.unpack();
+    test.fixture.idle();
+    CHECK(test.stream()->published_bytes() == test.text.size());
+    test.check_resumes();
+  }
+  SECTION("it is removed") {
+    fs::remove(test.path + ".zst");
+    test.fixture.until([&] { return test.stream() == nullptr; });
+  }
+}
+
+TEST_CASE("fault 133: a transcript that is compressed while it is followed stays the same stream") {
+  Compressing test(std::chrono::hours(1), GENERATE(watch::Mode::both, watch::Mode::sweep));
+  rewrite(test.path, test.text);
+  test.fixture.start();
+  CHECK(test.fixture.observer.has("r/p/s"));
+  test.compress();
+  test.fixture.idle();
+  CHECK(test.fixture.observer.has("r/p/s"));
+  CHECK(test.fixture.observer.streams["r/p/s"].added == 1);
+  SECTION("and resumed") {
+    test.unpack();
+    test.check_resumes();
+    CHECK(test.fixture.observer.streams["r/p/s"].added == 1);
+  }
+  SECTION("and removed") {
+    fs::remove(test.path + ".zst");
+    test.fixture.until([&] { return !test.fixture.observer.has("r/p/s"); });
+  }
+}
+
+TEST_CASE("fault 133: a cold transcript that is compressed is known to its former end") {
+  Compressing test(never);
+  rewrite(test.path, test.text);
+  test.fixture.start();
+  test.compress();
+  test.fixture.idle();
+  REQUIRE(test.stream());
+  CHECK(test.stream()->published_bytes() == test.text.size());
+  test.unpack(prompts(8, 9).substr(0, 10));  // the first bytes of the next record are already there
+  append(test.path, prompts(8, 9).substr(10));
+  const Fold all(test.text + prompts(8, 9), {}, test.text.size());
+  test.fixture.until(
+      [&] { return test.fixture.observer.has("r/p/s") && test.stream()->transcript()->end() == all.end; });
+  CHECK(test.fixture.observer.streams["r/p/s"].events.size() == all.events.size() - all.events_known);
+}
+
+TEST_CASE("fault 133: a compressed transcript that appears is a stream with a history") {
+  Compressing test;
+  test.fixture.start();
+  rewrite(test.root / "t", compressed(test.text));
+  fs::rename(test.root / "t", test.path + ".zst");
+  test.fixture.until([&] { return test.fixture.observer.has("r/p/s"); });
+  CHECK(test.stream()->transcript()->end() == Fold(test.text).end);
+  CHECK(test.fixture.observer.streams["r/p/s"].events.empty());
+}
+
+TEST_CASE("fault 133: a compressed transcript that cannot be unpacked is reported") {
+  Compressing test;
+  rewrite(test.path + ".zst", "no frame");
+  test.fixture.start();
+  test.fixture.until([&] { return test.has_problem(); });
+  CHECK(test.fixture.tail->problems().front().path == test.path);
+  CHECK(test.fixture.tail->problems().front().reason == "the compressed file is damaged or incomplete");
+  bool is_answered = false;
+  test.fixture.tail->fold("r/p/s", [&](const tail::Stream* stream) { is_answered = stream == nullptr; });
+  test.fixture.until([&] { return is_answered; });
+  CHECK(test.has_problem());
+  fs::remove(test.path + ".zst");
+  test.fixture.until([&] { return !test.has_problem(); });
+}
