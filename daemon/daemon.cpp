@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "agents/stream_name.hpp"
+#include "agents/transcript_file.hpp"
 #include "base/file.hpp"
 #include "base/system.hpp"
 #include "log/log.hpp"
@@ -464,7 +465,7 @@ bool is_deleted(const std::vector<Root>& roots, std::string_view stream) {
                            : std::none_of(directories.begin(), directories.end(), is_there))
     return false;
   const auto is_missing = [&](const std::string& directory) {
-    return stat_file(directory + "/" + place->below + std::string(transcript_suffix)).error == ENOENT;
+    return stat_transcript(directory + "/" + place->below + std::string(transcript_suffix)).error == ENOENT;
   };
   // A name without a prefix may belong to any transcript directory.
   return place->directory > 0 ? is_missing(directories[place->directory])

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "agents/transcript_file.hpp"
 #include "base/clock.hpp"
 #include "log/log.hpp"
 
@@ -39,7 +40,7 @@ struct Indexer::Fold {
   const std::string name;
   Transcript transcript;
   DocumentMaker documents;
-  Fd fd;
+  TranscriptFile file;
   std::uint64_t device = 0, inode = 0;
   std::uint64_t offset = 0;  // of the next byte to read
   std::size_t bytes = 0;     // of memory, while it is kept
@@ -382,7 +383,7 @@ void Indexer::remove_unlisted(const StreamList& listed) {
 }
 
 void Indexer::index(const IndexJob& job) {
-  const FileStat stat = stat_file(job.path);
+  const FileStat stat = stat_transcript(job.path);
   if (!stat.ok() || !stat.is_regular()) return;  // the tail reports a removal
   const bool is_in_batch = std::any_of(batch_.begin(), batch_.end(),
                                        [&](const Store::Change& each) { return each.row.name == job.name; });
@@ -427,15 +428,14 @@ void Indexer::index_file(const IndexJob& job, StreamRow& row, const FileStat& st
   auto fold = take_fold(job.name);
   const auto begin = [&] {
     fold = std::make_unique<Fold>(job, *options_.filter);
-    fold->fd = open_for_reading(job.path);
-    const FileStat opened = fold->fd ? stat_file(fold->fd.get()) : FileStat{};
+    if (fold->file.open(job.path) != 0) return false;
+    const FileStat opened = fold->file.stat();
     fold->device = opened.device, fold->inode = opened.inode;
-    return fold->fd && opened.ok() && opened.is_regular();
+    return opened.ok();
   };
   const bool goes_on = fold && fold->device == stat.device && fold->inode == stat.inode &&
                        fold->offset <= stat.size && fold->offset <= proof;
-  if (goes_on) fold->fd = open_for_reading(job.path);
-  if (goes_on ? !fold->fd : !begin()) return;
+  if (goes_on ? fold->file.open(job.path) != 0 : !begin()) return;
   fold->documents.skip_to(proof);
   if (proof > 0) {
     if (!read_to(*fold, proof, job, row)) return;
@@ -449,10 +449,12 @@ void Indexer::index_file(const IndexJob& job, StreamRow& row, const FileStat& st
     }
   }
   if (!read_to(*fold, job.growth ? job.growth->to.offset : UINT64_MAX, job, row)) return;
-  const FileStat after = stat_file(fold->fd.get());
-  row.stamp = after.size == fold->offset ? stamp_of(after) : std::string();
+  FileStat after = fold->file.stat();
+  const bool is_at_end = after.size == fold->offset;
+  if (fold->file.is_compressed()) after.size = unknown_bytes;  // as before it is read
+  row.stamp = is_at_end ? stamp_of(after) : std::string();
   collect(*fold, job, row);
-  fold->fd.reset();
+  fold->file.close();
   if (batch_bytes_ >= options_.batch_bytes_max) flush();
   if (job.growth && !job.growth->is_complete) keep_fold(std::move(fold));
 }
@@ -462,7 +464,7 @@ bool Indexer::read_to(Fold& fold, std::uint64_t end, const IndexJob& job, Stream
   while (fold.offset < end) {
     const auto began = Steady::now();
     const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, end - fold.offset));
-    const long got = read_at(fold.fd.get(), buffer_.get(), wanted, fold.offset);
+    const long got = fold.file.read_at(buffer_.get(), wanted, fold.offset);
     if (got < 0) return false;
     if (got == 0) return true;
     fold.offset += static_cast<std::uint64_t>(got);

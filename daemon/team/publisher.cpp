@@ -4,6 +4,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "agents/transcript_file.hpp"
 #include "base/hex.hpp"
 #include "base/quantities.hpp"
 #include "log/log.hpp"
@@ -207,6 +208,7 @@ void Publisher::subscribe_all() {
     const bool is_live = stream.transcript() != nullptr;
     if (known != streams_.end()) known->second.subscription_round = rounds_;
     if (!is_live && known == streams_.end()) return;
+    if (!is_live && stream.published_bytes() == unknown_bytes) return;  // compressed: it was published before
     if (!is_live && known->second.last.offset == stream.published_bytes()) {
       cold.push_back(stream.name());
       if (!must_verify(known->second, stream)) return;

@@ -4,6 +4,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "agents/transcript_file.hpp"
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "serve/stream/subscriber.hpp"
@@ -363,7 +364,7 @@ void CatchUps::fold_slice(const std::shared_ptr<Fold>& fold) {
 /// Stops at each cursor, to verify its prefix hash, and at the end of each range.
 void CatchUps::feed(Fold& fold, std::span<const char> bytes, bool file_over) {
   Collect collect(*this, fold);
-  const auto check = [&] {
+  const auto check = [&](bool is_end) {
     const Cursor end = fold.transcript.end();
     for (Waiter& waiter : fold.waiters) {
       const EventRange& missing = waiter.missing;
@@ -373,7 +374,9 @@ void CatchUps::feed(Fold& fold, std::span<const char> bytes, bool file_over) {
             end.offset == missing.from.offset && end.prefix_hash == missing.from.prefix_hash && known;
         waiter.differs = !waiter.verified;
       }
-      if (!waiter.over && missing.upto_offset <= fold.fed) {
+      const bool is_range_over =
+          missing.upto_offset <= fold.fed || (is_end && missing.upto_offset == unknown_bytes);
+      if (!waiter.over && is_range_over) {
         collect.flush();
         waiter.over = true;
         waiter.end = end;
@@ -382,7 +385,7 @@ void CatchUps::feed(Fold& fold, std::span<const char> bytes, bool file_over) {
       }
     }
   };
-  check();
+  check(false);
   while (!bytes.empty()) {
     std::uint64_t next = fold.fed + bytes.size();
     for (const Waiter& waiter : fold.waiters) {
@@ -393,8 +396,9 @@ void CatchUps::feed(Fold& fold, std::span<const char> bytes, bool file_over) {
     bytes = bytes.subspan(part.size());
     fold.transcript.feed(part, workspace_, collect);
     fold.fed = next;
-    check();
+    check(false);
   }
+  if (file_over) check(true);
   if (file_over) collect.flush();
 }
 
