@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "agents/roots.hpp"
+#include "agents/transcript_file.hpp"
 #include "base/hex.hpp"
 #include "base/text.hpp"
 #include "common/format.hpp"
@@ -317,8 +318,14 @@ void scan_root(Root& root) {
   for (const auto& [path, error] : found.errors)
     if (error == EACCES) cannot_read(path);
   for (const std::string& path : found.files) {
-    root.newest_ms = std::max(root.newest_ms, stat_file(path).modified_ms());
-    if (::access(path.c_str(), R_OK) != 0) cannot_read(path);
+    root.newest_ms = std::max(root.newest_ms, stat_transcript(path).modified_ms());
+    if (::access(path.c_str(), R_OK) == 0) continue;
+    TranscriptFile file;  // compressed, or unreadable
+    char first = 0;
+    const int error = file.open(path);
+    if (error == EACCES) cannot_read(path);
+    if (error == 0 && file.read_at(&first, 1, 0) < 0)
+      root.damaged.push_back(path + std::string(compressed_suffix));
   }
 }
 
@@ -349,6 +356,13 @@ Findings check_roots(const std::vector<Root>& roots, std::int64_t now_ms) {
                root.unreadable_example,
            "allow this user to read it:  chmod u+rX " + quote_for_shell(root.unreadable_example)});
   }
+  for (const Root& root : roots)
+    if (!root.damaged.empty())
+      findings.push_back(
+          {Level::warning, "root",
+           plural(root.damaged.size(), "compressed transcript") + " below " + root.path +
+               " cannot be unpacked, for example " + root.damaged.front(),
+           "unpack it by hand, if zstd can:  zstd -d --long=31 " + quote_for_shell(root.damaged.front())});
   if (!any && findings.empty()) {
     std::string places;
     for (const Root& root : roots) places += (places.empty() ? "" : ", ") + root.path;

@@ -56,6 +56,7 @@ struct Root {
   bool exists = false;
   std::uint64_t transcripts = 0, unreadable = 0, directories = 0;
   std::string unreadable_example;
+  std::vector<std::string> damaged;  // compressed transcripts
   std::string error;  // of the root itself
   std::int64_t newest_ms = 0;
 };

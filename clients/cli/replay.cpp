@@ -17,6 +17,7 @@
 
 #include "agents/roots.hpp"
 #include "agents/stream_name.hpp"
+#include "agents/transcript_file.hpp"
 #include "base/json_writer.hpp"
 #include "base/quantities.hpp"
 #include "base/sockets.hpp"
@@ -357,13 +358,24 @@ class Replay {
   /// Returns false if the file could not be read to its end.
   bool file(const std::string& path) {
     TranscriptPlace place;
+    TranscriptFile compressed;
+    if (compressed.open(path) != 0 || !compressed.is_compressed()) compressed.close();
     const bool is_stdin = path == "-";
-    const Fd opened(is_stdin ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-    int error = is_stdin || opened ? 0 : errno;
+    const Fd opened(is_stdin || compressed.is_open() ? -1
+                                                     : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    int error = is_stdin || compressed.is_open() || opened ? 0 : errno;
+    std::uint64_t offset = 0;
+    const auto read_next = [&]() -> ssize_t {
+      if (!compressed.is_open())
+        return ::read(is_stdin ? STDIN_FILENO : opened.get(), buffer_.get(), read_bytes);
+      const long got = compressed.read_at(buffer_.get(), read_bytes, offset);
+      if (got < 0) errno = static_cast<int>(-got);
+      offset += static_cast<std::uint64_t>(std::max(got, 0L));
+      return got < 0 ? -1 : got;
+    };
     std::optional<Transcript> transcript;  // of the program that its beginning proves, or its path
     ssize_t size = 0;
-    while (error == 0 &&
-           (size = ::read(is_stdin ? STDIN_FILENO : opened.get(), buffer_.get(), read_bytes)) != 0) {
+    while (error == 0 && (size = read_next()) != 0) {
       if (size < 0) {
         error = errno == EINTR ? 0 : errno;
         continue;
@@ -382,7 +394,7 @@ class Replay {
       if (out_.closed() || !out_.error().empty()) return true;
     }
     if (error != 0) {
-      print_message(safe_text(path) + ": " + std::strerror(error));
+      print_message(safe_text(path) + ": " + describe_read_error(error));
       return false;
     }
     if (!transcript) transcript.emplace(TranscriptOptions{});  // an empty file

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agents/roots.hpp"
+#include "agents/transcript_file.hpp"
 #include "base/system.hpp"
 #include "cli/commands.hpp"
 #include "cli/usage_reader.hpp"
@@ -55,7 +56,7 @@ class ProgressLine {
 void print_errors(const std::vector<TranscriptSearch::Error>& errors) {
   constexpr std::size_t errors_max = 20;  // printed
   for (std::size_t n = 0; n < errors.size() && n < errors_max; ++n)
-    print_message(safe_text(errors[n].path) + ": " + std::strerror(errors[n].error));
+    print_message(safe_text(errors[n].path) + ": " + describe_read_error(errors[n].error));
   if (errors.size() > errors_max)
     print_message("and " + std::to_string(errors.size() - errors_max) + " more that cannot be read");
 }

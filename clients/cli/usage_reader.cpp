@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "agents/stream_name.hpp"
+#include "agents/transcript_file.hpp"
 #include "base/system.hpp"
 #include "core/transcript.hpp"
 
@@ -37,14 +38,14 @@ class FileReader {
 
   /// Returns 0 or the error.
   int read(const UsageFile& file) {
-    const Fd fd = open_for_reading(file.path);
-    if (!fd) return errno;
+    TranscriptFile transcript_file;
+    if (const int error = transcript_file.open(file.path)) return error;
     const TranscriptPlace place = place_transcript(*file.program, file.path);
     // Warm-up agents are counted like others: their tokens were used, too.
     Transcript transcript(
         {.own_agent = place.agent, .format = &file.program->format(), .reads_internal = true});
     for (std::uint64_t offset = 0;;) {
-      const long size = read_at(fd.get(), buffer_.get(), piece_bytes, offset);
+      const long size = transcript_file.read_at(buffer_.get(), piece_bytes, offset);
       if (size < 0) return static_cast<int>(-size);
       if (size == 0) break;
       offset += static_cast<std::uint64_t>(size);
@@ -98,9 +99,10 @@ UsageFiles find_usage_files(const std::vector<Root>& roots, std::optional<std::i
     TranscriptSearch search = transcripts_of(root, Unfollowed::include);
     found.errors.insert(found.errors.end(), search.errors.begin(), search.errors.end());
     for (std::string& path : search.files) {
-      const FileStat stat = stat_file(path);
+      const FileStat stat = stat_transcript(path);
       if (!stat.is_regular() || (since_ms && stat.modified_ms() < *since_ms - clock_tolerance_ms)) continue;
-      candidates.push_back({{std::move(path), root.program, stat.size, 0}, stat});
+      const std::uint64_t bytes = stat.size == unknown_bytes ? 0 : stat.size;
+      candidates.push_back({{std::move(path), root.program, bytes, 0}, stat});
     }
   }
   const auto place_of = [](const Candidate& each) { return std::pair(each.stat.device, each.stat.inode); };
