@@ -55,8 +55,12 @@ std::string_view short_id(std::string_view id) {
 }
 
 std::string_view last_component(std::string_view path) {
-  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
-  const std::size_t slash = path.rfind('/');
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const bool has_drive = path.size() > 2 && is_letter(path[0]) && path[1] == ':';
+  const bool is_windows = path.starts_with("\\\\") || (has_drive && (path[2] == '\\' || path[2] == '/'));
+  const std::string_view separators = is_windows ? "/\\" : "/";  // elsewhere names can contain a backslash
+  while (path.size() > 1 && separators.find(path.back()) != path.npos) path.remove_suffix(1);
+  const std::size_t slash = path.find_last_of(separators);
   return slash == path.npos || slash + 1 == path.size() ? path : path.substr(slash + 1);
 }
 

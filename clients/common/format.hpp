@@ -22,7 +22,7 @@ std::string_view short_id(std::string_view id);
 /// `Codex CLI` for `codex`; another name is returned as it is.
 std::string_view program_label(std::string_view program);
 
-/// `api` of /home/u/api; `path` itself if it has no component.
+/// `api` of /home/u/api and C:\u\api; `path` itself if it has no component.
 std::string_view last_component(std::string_view path);
 
 /// `1 tool`, `2 tools`.

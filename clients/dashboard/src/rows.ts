@@ -53,7 +53,8 @@ export function phaseOf(frame: SessionFrame, at: number): Phase {
 export const titleOf = (frame: SessionFrame) => frame.title || frame.turn.prompt || frame.session;
 export const projectOf = (frame: SessionFrame) => frame.project ?? frame.directory;
 /** The last part of a path. */
-export const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1) || path;
+const windows_path = /^(?:\\\\|[A-Za-z]:[\\/])/;
+export const nameOf = (path: string) => path.slice(Math.max(path.lastIndexOf("/"), windows_path.test(path) ? path.lastIndexOf("\\") : -1) + 1) || path;
 
 /** When the session's present state began: the one age that the overview shows. */
 export const sinceOf = ({ status, turn }: SessionFrame) => status.since ?? (status.state === "working" || status.state === "waiting" ? turn.started : (turn.finished ?? turn.started));

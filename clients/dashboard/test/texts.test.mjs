@@ -9,6 +9,7 @@ const { editsOfInput, editsOfRecord, countLines } = await compiled("edits.ts");
 const { coloursOf, coloured_length_max, divideParts, languageOf } = await compiled("diffColours.ts");
 const { wholeText, wholeInput, imagesOf, imageHeader } = await compiled("record.ts");
 const { resumeLine, shellQuote } = await compiled("resume.ts");
+const { nameOf } = await compiled("rows.ts");
 const { parsePlace, placeText } = await compiled("place.ts");
 const { safeAddress } = await compiled("Markdown.tsx");
 const { escapeControls } = await compiled("sanitize.ts");
@@ -16,6 +17,11 @@ const { highlight } = await compiled("highlight.ts");
 
 const esc = "\u001b";
 const textOf = (output) => terminalLines(output).map((line) => line.map(({ text }) => text).join("")).join("\n");
+
+test("the name of a directory, also of Windows", () => {
+  const names = [["/home/u/api", "api"], ["api", "api"], ["/home/u/a\\b", "a\\b"], ["C:\\Users\\u\\api", "api"], ["c:/Users/u\\api", "api"], ["C:\\", "C:\\"], ["\\\\server\\share\\api", "api"]];
+  for (const [path, name] of names) assert.equal(nameOf(path), name);
+});
 
 describe("terminal output", () => {
   test("fault 158: invisible characters are shown, joiners and selectors unless they are part of an emoji", () => {
