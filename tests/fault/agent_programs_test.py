@@ -5,8 +5,9 @@ import unittest
 
 from fault_case import held_events
 from mutation_case import MutationCase, contents
+from support.harness import earshot, indexing_deadline_s, wait_for
 from support.programs import SESSIONS, CodexEventsSession, CodexSession, CopilotSession, OldPiSession
-from support.transcripts import append
+from support.transcripts import append, compress, unpack
 
 
 class ProgramFaults(MutationCase):
@@ -354,6 +355,84 @@ class ProgramFaults(MutationCase):
         self.assertEqual(self.prompts(self.client, session), ["first", "of the other", "second"])
         self.assertEqual({frame["session"] for frame in self.client.all(stream=session.stream()) if "cursor" in frame}, {session.session})
         self.assertEqual(self.prompts(self.client, other), ["of the other"])
+
+    # 133: compressed rollouts
+
+    def earshot(self, *args):
+        return earshot(*args, "--state", self.state, home=self.home)
+
+    def wait_indexed(self, word):
+        wait_for(lambda: self.earshot("search", word, "--json").returncode == 0, f"{word} in the index", indexing_deadline_s)
+
+    def tokens_used(self):
+        result = earshot("usage", "--root", f"codex:{self.roots['codex']}", "--json", home=self.home)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return json.loads(result.stdout)["total"]["total"]
+
+    def compressed_session(self):
+        session = self.new(CodexSession, "lighthouse", "second")
+        used = {"input_tokens": 1000, "cached_input_tokens": 0, "output_tokens": 100}
+        session.append(session.event("token_count", info={"total_token_usage": used, "last_token_usage": used, "model_context_window": 258400}))
+        self.settle()
+        self.wait_indexed("lighthouse")
+        self.assertEqual(self.tokens_used(), 1100)
+        return session
+
+    def assert_is_history(self, session):
+        """Numbers, the index and the session's text are those of the rollout, and nothing complains."""
+        self.assertEqual(self.tokens_used(), 1100)
+        self.wait_indexed("lighthouse")
+        self.assertIn("second", self.earshot("show", session.session).stdout)
+        self.assertEqual(self.client.all(type="stream.removed") + self.client.all(type="reset"), [])
+        self.assertNotIn("cannot", self.earshot("doctor").stdout)
+
+    def test_133_a_rollout_that_is_compressed_stays_and_goes_on_when_it_is_resumed(self):
+        self.begin()
+        session = self.compressed_session()
+        compress(session.path)
+        self.assert_is_history(session)
+        unpack(session.path)
+        session.turn("third")
+        self.settle()
+        self.assertEqual(self.prompts(self.client, session), ["lighthouse", "second", "third"])
+        self.assert_is_history(session)
+
+    def test_133_a_rollout_that_was_compressed_before_the_start_is_history(self):
+        self.begin()
+        session = self.compressed_session()
+        known = len(held_events(self.client)[session.stream()])
+        first = self.cursor(session)
+        compress(session.path)
+        self.restart()
+        self.assert_is_history(session)
+        resumed = self.resume(first)
+        unpack(session.path)
+        session.turn("third")
+        self.assert_resumed(resumed, session, known)
+
+    def test_133_a_client_receives_the_events_of_a_compressed_rollout(self):
+        self.begin()
+        session = self.compressed_session()
+        expected = held_events(self.client)[session.stream()]
+        compress(session.path)
+        self.restart()
+        client = self.daemon.client()
+        client.subscribe(id="all", after=[session.stream() + ":"])
+        client.wait_frame(type="bookmark", id="all", complete=True)
+        self.assertEqual(held_events(client)[session.stream()], expected)
+
+    def test_133_a_compressed_rollout_that_is_damaged_is_reported(self):
+        self.begin()
+        session = self.compressed_session()
+        compress(session.path)
+        self.daemon.stop()
+        with open(session.path + ".zst", "r+b") as file:
+            file.write(b"no frame")
+        self.begin()
+        wait_for(lambda: "damaged" in self.earshot("status").stdout, "the report of `earshot status`")
+        self.assertIn("1 compressed transcript below", self.earshot("doctor").stdout)
+        usage = earshot("usage", "--root", f"codex:{self.roots['codex']}", home=self.home)
+        self.assertIn("the compressed file is damaged or incomplete", usage.stderr)
 
 
 if __name__ == "__main__":

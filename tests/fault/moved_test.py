@@ -6,7 +6,7 @@ import unittest
 from fault_case import FaultCase, held_events
 from support.harness import wait_for
 from support.team import SERVER, TeamCase
-from support.transcripts import Session, append
+from support.transcripts import Session, append, compress, unpack
 
 
 def moved_to(session, folder):
@@ -142,6 +142,17 @@ class Team(TeamCase):
         self.session_.turn("third")
         self.host("ada", self.broker_)
         self.assert_goes_on("first", "second", "third")
+
+    def test_133_one_that_is_compressed_while_the_host_was_stopped_is_not_published_again(self):
+        self.begin("first", "second")
+        self.ada.stop()
+        compress(self.session_.path)
+        self.host("ada", self.broker_)
+        unpack(self.session_.path)
+        self.session_.turn("third")
+        self.client.wait_frame(type="turn.finished", stream=self.stream, turn=3)
+        self.assertEqual([frame["prompt"] for frame in self.client.all(type="turn.started")], ["first", "second", "third"])
+        self.assertEqual(self.client.all(type="stream.removed") + self.client.all(type="reset"), [])
 
     def prompts_of(self, hub, stream):
         """Of the turns that a new client receives of this stream, and of no other one."""

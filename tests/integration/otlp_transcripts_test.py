@@ -5,7 +5,7 @@ import unittest
 
 from support.harness import wait_for
 from support.otlp import OtlpCase, expected_spans, missing
-from support.transcripts import Session, rewrite
+from support.transcripts import Session, compress, rewrite, unpack
 
 
 def turns(receiver):
@@ -64,6 +64,15 @@ class OtlpTranscripts(OtlpCase):
         os.rename(session.path, path)
         session.path = path
         self.exporting(receiver)
+        session.turn("three")
+        self.assert_turns(receiver, {1: 1, 2: 1, 3: 1})
+
+    def test_133_one_that_is_compressed_while_the_daemon_is_stopped_is_not_exported_twice(self):
+        receiver, session, daemon = self.exported_turns("one", "two")
+        self.stop_exported(daemon)
+        compress(session.path)
+        daemon = self.exporting(receiver)
+        unpack(session.path)
         session.turn("three")
         self.assert_turns(receiver, {1: 1, 2: 1, 3: 1})
 

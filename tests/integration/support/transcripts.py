@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+import subprocess
 import uuid
 
 ids = itertools.count(1)
@@ -26,6 +27,16 @@ def rewrite(path, change):
         content = file.read()
     with open(path, "wb") as file:
         file.write(change(content))
+
+
+def compress(path):
+    """As Codex does some days after the last record."""
+    subprocess.run(["zstd", "-q", "--rm", path], check=True)
+
+
+def unpack(path):
+    """As a resume does before it appends."""
+    subprocess.run(["zstd", "-q", "-d", "--rm", path + ".zst"], check=True)
 
 
 def encoded(cwd):

@@ -73,3 +73,21 @@ TEST_CASE("the periods of limits are named by their length") {
 }
 
 }  // namespace format_test
+
+TEST_CASE("fault 133: the name of a directory, also of Windows") {
+  constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {"/home/u/api", "api"},
+      {"/home/u/api/", "api"},
+      {"/", "/"},
+      {"", ""},
+      {"api", "api"},
+      {R"(/home/u/a\b)", R"(a\b)"},
+      {R"(C:\Users\u\api)", "api"},
+      {R"(c:/Users/u/api)", "api"},
+      {R"(C:\Users/u\api\)", "api"},
+      {R"(C:\)", "C:"},
+      {R"(\\server\share\api)", "api"},
+      {R"(\\wsl.localhost\Debian\home/u/api)", "api"},
+  };
+  for (const auto& [path, name] : names) CHECK(last_component(path) == name);
+}
