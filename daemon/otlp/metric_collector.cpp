@@ -55,10 +55,7 @@ MetricCollector::ChatTotals& MetricCollector::chat_totals(const Span& span, std:
   const auto usage = [&](std::string_view type) {
     return &value_at(token_usage_, {program, provider, model, type}, token_bounds);
   };
-  const auto tokens = [&](std::string_view kind) { return &value_at(tokens_, {program, model, kind}); };
-  return value_at(chats_, {program, provider, model},
-                  ChatTotals{usage("input"), usage("output"), tokens("input"), tokens("output"),
-                             tokens("cache_read"), tokens("cache_write")});
+  return value_at(chats_, {program, provider, model}, ChatTotals{usage("input"), usage("output")});
 }
 
 void MetricCollector::on_span(const Span& span, std::string_view program_name) {
@@ -73,16 +70,8 @@ void MetricCollector::on_span(const Span& span, std::string_view program_name) {
     value_at(turn_seconds_, {program, outcome, kind}, second_bounds).add(seconds);
   } else if (operation == "chat") {
     const ChatTotals& totals = chat_totals(span, program);
-    const auto number = [&](std::string_view key) { return static_cast<double>(number_of(span, key)); };
-    const double input = number("gen_ai.usage.input_tokens"), output = number("gen_ai.usage.output_tokens");
-    const double read = number("gen_ai.usage.cache_read.input_tokens"),
-                 write = number("gen_ai.usage.cache_creation.input_tokens");
-    totals.input_usage->add(input);
-    totals.output_usage->add(output);
-    *totals.input += input - read - write;
-    *totals.output += output;
-    *totals.cache_read += read;
-    *totals.cache_write += write;
+    totals.input->add(static_cast<double>(number_of(span, "gen_ai.usage.input_tokens")));
+    totals.output->add(static_cast<double>(number_of(span, "gen_ai.usage.output_tokens")));
   } else if (const std::string_view reason = text_of(span, "earshot.wait.reason"); !reason.empty()) {
     value_at(wait_seconds_, {program, label(values_, reason, values_max)}, second_bounds).add(seconds);
   }
@@ -120,7 +109,13 @@ std::vector<Metric> MetricCollector::collect(const SessionNumbers& sessions, std
                  {"gen_ai.agent.name", "earshot.outcome", "earshot.agent.kind"});
   add_histograms("earshot.wait.duration", "How long agents waited for a person.", "s", wait_seconds_,
                  {"gen_ai.agent.name", "earshot.wait.reason"});
-  add_sums("earshot.tokens", "Tokens used.", "{token}", tokens_,
+  ByLabels<double> tokens;
+  for (const auto& [labels, count] : sessions.tokens) {
+    const auto& [program, model, kind] = labels;
+    value_at(tokens, {label(programs_, program, programs_max), label(models_, model, models_max), kind}) +=
+        static_cast<double>(count);
+  }
+  add_sums("earshot.tokens", "Tokens used.", "{token}", tokens,
            {"gen_ai.agent.name", "gen_ai.request.model", "earshot.token.kind"});
   ByLabels<double> costs;
   for (const auto& [program, usd] : sessions.usd_by_program)

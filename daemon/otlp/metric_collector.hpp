@@ -1,4 +1,4 @@
-// What the exported spans of one host add up to, and the present numbers of its sessions, as metrics. Pure.
+// What the exported spans of one host add up to, and the numbers of its sessions, as metrics. Pure.
 //
 // Values that come from transcripts are few: further ones are `(other)`.
 #pragma once
@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,15 +20,17 @@
 
 namespace earshot::otlp {
 
-/// The present state of the sessions, for the gauges.
+/// Of the sessions.
 struct SessionNumbers {
   struct Limit {
     std::string program, limit, window;
     double used_ratio = 0;
   };
   std::map<std::string, std::uint64_t> by_state;
-  std::map<std::string, double> usd_by_program;  // since the start
-  std::vector<Limit> limits;                     // at most MetricCollector::limits_max
+  // Since the start; tokens by program, model and kind.
+  std::map<std::string, double> usd_by_program;
+  std::map<std::tuple<std::string, std::string, std::string>, std::uint64_t> tokens;
+  std::vector<Limit> limits;  // at most MetricCollector::limits_max
 };
 
 class MetricCollector {
@@ -68,8 +71,7 @@ class MetricCollector {
 
   /// Where the numbers of chats are added.
   struct ChatTotals {
-    Histogram *input_usage, *output_usage;
-    double *input, *output, *cache_read, *cache_write;
+    Histogram *input, *output;
   };
   ChatTotals& chat_totals(const Span& span, std::string_view program);
 
@@ -77,7 +79,6 @@ class MetricCollector {
   const std::string host_;
   Names programs_, models_, values_, states_;
   ByLabels<Histogram> token_usage_, tool_seconds_, turn_seconds_, wait_seconds_;
-  ByLabels<double> tokens_;
   ByLabels<ChatTotals> chats_;  // by program, provider and model
 };
 

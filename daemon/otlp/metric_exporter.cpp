@@ -68,8 +68,12 @@ std::map<std::string, SessionNumbers> MetricExporter::session_numbers() {
     collector_of(host);
     return by_host[host_label(host)];
   };
+  const auto numbers_at = [&](const std::string& host) -> SessionNumbers& {
+    return numbers_of(host.empty() ? context.host : host);
+  };
   for (const auto& [key, usd] : server_.cost_by_program())
-    numbers_of(key.first.empty() ? context.host : key.first).usd_by_program[key.second] += usd;
+    numbers_at(key.first).usd_by_program[key.second] += usd;
+  for (const auto& [key, tokens] : server_.tokens()) numbers_at(key.first).tokens[key.second] += tokens;
   context.sessions.for_each([&](const serve::Session& session) {
     if (!serve::is_live(session, context.recent)) return;
     SessionNumbers& numbers = numbers_of(context.host_of(session.name));

@@ -108,7 +108,9 @@ class Server final : public tail::StreamObserver {
   void set_archive(tail::Archive& archive) { context_.archive = &archive; }
   bool has_transcript(std::string_view session);
   const ServerContext& context() const { return context_; }
-  /// The cost since the start in USD, by program, as /metrics has it.
+  /// The tokens since the start, as /metrics has them.
+  const auto& tokens() const { return metrics_.tokens(); }
+  /// The cost since the start in USD, by program, likewise.
   std::map<std::pair<std::string, std::string>, double> cost_by_program() {
     return metrics_.cost_by_program(context_.sessions);
   }

@@ -1,4 +1,4 @@
-"""How much was used: `session` frames, their `day`, /metrics and `earshot usage` give one answer, also where transcripts repeat each other."""
+"""How much was used: `session` frames, their `day`, /metrics, OpenTelemetry and `earshot usage` give one answer, also where transcripts repeat each other."""
 import glob
 import json
 import os
@@ -8,7 +8,8 @@ import unittest
 import uuid
 
 from support.endpoints import curl
-from support.harness import DaemonCase, corpus, earshot, wait_for
+from support.harness import corpus, earshot, wait_for
+from support.otlp import OtlpCase
 from support.programs import CodexEventsSession, CopilotSession, PiSession, append
 from support.transcripts import Session
 
@@ -36,7 +37,21 @@ def last_time(path):
         return max((record.get("timestamp") or "" for record in map(json.loads, file) if isinstance(record, dict)), default="", key=str)
 
 
-class Ledger(DaemonCase):
+class Ledger(OtlpCase):
+    def begin(self, roots):
+        self.collector = self.receiver()
+        return self.exporting(self.collector, settings="traces = false\n", roots=roots, environment={"OTEL_METRIC_EXPORT_INTERVAL": "200"})
+
+    def exported(self):
+        """Tokens of KINDS and millionths of a USD, in the last request."""
+        sums = dict.fromkeys((*KINDS, "cost"), 0)
+        for request in self.collector.received("/v1/metrics")[-1:]:
+            for metric in (metric for resource in request["resourceMetrics"] for scope in resource["scopeMetrics"] for metric in scope["metrics"]):
+                for point in metric["sum"]["dataPoints"] if metric["name"] in ("earshot.tokens", "earshot.cost") else ():
+                    kind = next((label["value"]["stringValue"] for label in point["attributes"] if label["key"] == "earshot.token.kind"), "cost")
+                    sums[kind] += point["asDouble"]
+        return [*(sums[kind] for kind in KINDS), round(sums["cost"] * micro_usd)]
+
     def usage(self, by, roots):
         return json.loads(earshot("usage", "--json", "--by", by, *(arg for root in roots for arg in ("--root", root)), home=self.home).stdout)
 
@@ -54,6 +69,7 @@ class Ledger(DaemonCase):
         answers["earshot usage"][""] = total
         answers["frames"][""] = [sum(column) for column in zip(*answers["frames"].values())] or [0] * len(total)
         answers["/metrics"] = {**answers["earshot usage"], "": [*map(tokens, KINDS), round(value("earshot_cost_usd_total") * micro_usd)]}
+        answers["OpenTelemetry"] = {**answers["earshot usage"], "": self.exported()}
         days = {frame["session"]: numbers(frame["day"]) for frame in frames if "day" in frame and any(numbers(frame["usage"]))}
         return answers, days
 
@@ -85,7 +101,7 @@ class Ledger(DaemonCase):
         for root in roots.values():
             os.makedirs(root, exist_ok=True)
         named = [f"{name}:{root}" if name != "claude" else root for name, root in roots.items()]
-        daemon = self.start(roots=named)
+        daemon = self.begin(roots=named)
         claude = Session(roots["claude"])
         claude.turn("one")
         claude.turn("two")
@@ -121,7 +137,7 @@ class Ledger(DaemonCase):
     def test_128_codex_a_total_that_was_written_late_counts_nothing(self):
         root = os.path.join(self.home, "codex")
         os.makedirs(root)
-        daemon = self.start(roots=["codex:" + root])
+        daemon = self.begin(roots=["codex:" + root])
         session = CodexEventsSession(root)
         session.prompt("one")
 
@@ -151,7 +167,7 @@ class RecordedSessions(Ledger):
         root = os.path.join(self.home, name)
         os.makedirs(root, exist_ok=True)
         named = f"{name}:{root}" if name != "claude" else root
-        daemon = self.start(roots=[named])
+        daemon = self.begin(roots=[named])
         for target, source in sorted(copies.items(), key=lambda copy: last_time(copy[1])):  # a fork is born after what it repeats
             os.makedirs(os.path.dirname(os.path.join(root, target)), exist_ok=True)
             shutil.copyfile(source, os.path.join(root, target))

@@ -197,9 +197,9 @@ class Otlp(OtlpCase):
                        for kind in ("sum", "gauge", "histogram") for point in metric.get(kind, {}).get("dataPoints", [])
                        if label is None or label in attributes(point).items())
 
-        def cost_of_page():
+        def of_page(name):
             page = curl(daemon, "/metrics", unix=True)[2].decode()
-            return sum(float(value) for value in re.findall(r"(?m)^earshot_cost_usd_total\{.*\} (\S+)$", page))
+            return sum(float(value) for value in re.findall(rf"(?m)^{name}\{{.*\}} (\S+)$", page))
 
         def count(point):
             return int(point["count"])
@@ -207,28 +207,27 @@ class Otlp(OtlpCase):
         def value(point):
             return point["asDouble"]
 
-        def same_cost():
-            own = total("earshot.cost", value)
-            return own > 0 and round(own - cost_of_page(), 6) == 0
+        def same_usage():
+            tokens, cost = (total(name, value) for name in ("earshot.tokens", "earshot.cost"))
+            return tokens == of_page("earshot_tokens_total") > 0 and cost > 0 and round(cost - of_page("earshot_cost_usd_total"), 6) == 0
 
         def totals():
             return {"tools": total("earshot.tool.duration", count),
                     "turns": total("earshot.turn.duration", count, ("earshot.agent.kind", "main")),
                     "turns of subagents": total("earshot.turn.duration", count, ("earshot.agent.kind", "subagent")),
                     "waits": total("earshot.wait.duration", count),
-                    "tokens": total("earshot.tokens", value, ("earshot.token.kind", "output")),
                     "tokens by request": total("gen_ai.client.token.usage", lambda p: p["sum"], ("gen_ai.token.type", "output"))}
 
         kinds = collections.Counter(each.identity[0] for each in spans.elements())
         of_subagents = sum(each.identity[0] == "turn" and "/subagents/" in each.identity[1] for each in spans.elements())
         expected = {"tools": kinds["tool"], "turns": kinds["turn"] - of_subagents, "turns of subagents": of_subagents, "waits": kinds["wait"],
-                    "tokens": tokens, "tokens by request": tokens}
+                    "tokens by request": tokens}
         self.assertTrue(all(expected.values()), expected)
         try:
             wait_for(lambda: totals() == expected, "the totals")
         except AssertionError:
             self.assertEqual(totals(), expected)
-        wait_for(same_cost, "the cost of /metrics")
+        wait_for(same_usage, "the tokens and the cost of /metrics")
         self.assertGreaterEqual(total("earshot.sessions", value), 1)
         daemon.stop()
         old = len(receiver.received("/v1/metrics"))
@@ -237,8 +236,8 @@ class Otlp(OtlpCase):
         wait_for(lambda: len(receiver.received("/v1/metrics")) > old, "metrics")
         Session(self.root).turn("afterwards")
         client.wait_frame(type="turn.finished")
-        wait_for(lambda: cost_of_page() > 0, "its cost")
-        wait_for(same_cost, "the same cost in the metrics")
+        wait_for(lambda: of_page("earshot_cost_usd_total") > 0, "its cost")
+        wait_for(same_usage, "the same tokens and cost")
 
     def test_the_metrics_since_the_last_interval_are_sent_at_the_stop(self):
         receiver = self.receiver()

@@ -45,12 +45,15 @@ class SessionMetrics {
   /// Sessions for which `is_live` is true are shown by name.
   void fill(MetricsPage& page, SessionStore& sessions, const std::function<bool(const Session&)>& is_live);
 
+  using Labels = std::tuple<std::string, std::string, std::string>;  // unused ones are empty
+  using ByHost = std::pair<std::string, Labels>;                     // the host is empty unless at a hub
+
+  /// Since the start, by host, program, model and kind.
+  const std::map<ByHost, std::uint64_t>& tokens() const { return tokens_; }
   /// The cost since the start in USD, by host (empty unless at a hub) and program.
   std::map<std::pair<std::string, std::string>, double> cost_by_program(SessionStore& sessions);
 
  private:
-  using Labels = std::tuple<std::string, std::string, std::string>;  // unused ones are empty
-  using ByHost = std::pair<std::string, Labels>;                     // the host is empty unless at a hub
   using Names = std::set<std::string, std::less<>>;
 
   static std::string label(Names& known, std::string_view value, std::size_t values_max);

@@ -5,7 +5,7 @@
 namespace earshot::otlp {
 namespace {
 
-/// Label → value of the points of one metric, each of which has one label and its host.
+/// First label → value of the points of one metric.
 std::map<std::string, double> values_of(const std::vector<Metric>& metrics, std::string_view name) {
   std::map<std::string, double> values;
   for (const Metric& metric : metrics) {
@@ -29,15 +29,21 @@ TEST_CASE("a state that no session has any more is shown with 0") {
         std::map<std::string, double>{{"waiting", 0}, {"working", 1}});
 }
 
-TEST_CASE("the cost is that of the programs, further ones together") {
+TEST_CASE("cost and tokens are those of the programs, of further ones together") {
   MetricCollector collector(0, "ada");
   SessionNumbers numbers;
-  for (std::size_t i = 0; i < MetricCollector::programs_max + 2; ++i)
-    numbers.usd_by_program[std::string(1, static_cast<char>('a' + i))] = 1;
-  const auto values = values_of(collector.collect(numbers, 1), "earshot.cost");
-  CHECK(values.size() == MetricCollector::programs_max + 1);
-  CHECK(values.at("a") == 1);
-  CHECK(values.at("(other)") == 2);
+  for (std::size_t i = 0; i < MetricCollector::programs_max + 2; ++i) {
+    const std::string program(1, static_cast<char>('a' + i));
+    numbers.usd_by_program[program] = 1;
+    numbers.tokens[{program, "m", "input"}] = 10;
+  }
+  const auto metrics = collector.collect(numbers, 1);
+  for (const auto& [name, each] : {std::pair("earshot.cost", 1), std::pair("earshot.tokens", 10)}) {
+    const auto values = values_of(metrics, name);
+    CHECK(values.size() == MetricCollector::programs_max + 1);
+    CHECK(values.at("a") == each);
+    CHECK(values.at("(other)") == 2 * each);
+  }
 }
 
 }  // namespace earshot::otlp
