@@ -310,31 +310,31 @@ void Notifier::report_failing_sinks(std::int64_t now_ms) {
   }
 }
 
-// Events state the size of the context; the window of a model only the daemon knows, in `session` frames.
-void Notifier::ask_for_windows(std::int64_t now_ms) {
-  for (const std::string& session : engine_.take_windows_wanted()) {
-    if (windows_asked_.size() > windows_max) windows_asked_.clear();
-    std::int64_t& asked_ms = windows_asked_[session];
-    if (asked_ms + window_ms_min > now_ms) continue;
-    asked_ms = now_ms;
+// Events state the size of the context; its window, and the cost, are in `session` frames.
+void Notifier::ask_for_figures(std::int64_t now_ms) {
+  for (const std::string& session : engine_.take_figures_wanted(now_ms)) {
     pages_.post([this, session] {
       const auto found = common::find_daemon(daemon_);
       const auto* const addresses = std::get_if<common::DaemonAddresses>(&found);
       if (addresses == nullptr) return;
       const std::string target = "/v1/sessions" + common::query({{"session", session}, {"view", "meta"}});
       const common::HttpResult result = common::send_request(*addresses, {.target = target});
-      common::FrameParser parser;
-      const auto page = result.response.ok() ? parser.parse(result.response.body) : std::nullopt;
-      if (!page) return;
-      for (const common::Fields& frame : page->objects("sessions")) {
-        const std::uint64_t window = frame.object("usage").count("context_window");
-        if (frame.text("session") != session || window == 0) continue;
-        client_.post([this, session, window, alive = std::weak_ptr<bool>(alive_)] {
-          if (!alive.expired()) engine_.set_context_window(session, static_cast<double>(window));
-        });
-      }
+      if (!result.response.ok()) return;
+      client_.post([this, session, body = result.response.body, alive = std::weak_ptr<bool>(alive_)] {
+        if (!alive.expired()) apply_figures(session, body);
+      });
     });
   }
+}
+
+void Notifier::apply_figures(const std::string& session, std::string_view body) {
+  common::FrameParser parser;
+  common::Fields own;
+  if (const auto page = parser.parse(body))
+    for (const common::Fields& frame : page->objects("sessions"))
+      if (frame.text("session") == session) own = frame;
+  engine_.apply_figures(session, own, now_ms());
+  process();
 }
 
 void Notifier::report_bad_rules(const std::string& why) {
@@ -352,7 +352,7 @@ void Notifier::process() {
   engine_.tick(now);
   apply_decisions(now);
   report_failing_sinks(now);
-  if (!stopped_) ask_for_windows(now);
+  if (!stopped_ && live()) ask_for_figures(now);
   std::vector<QueuedNotice> due;
   if (!stopped_) {
     for (const QueuedNotice& queued : queue_.take_due(now, true)) send(queued);
@@ -421,6 +421,7 @@ void Notifier::set_timer(std::int64_t now_ms) {
   };
   consider(engine_.next_ms());
   consider(queue_.next_ms(now_ms));
+  if (live()) consider(engine_.figures_due_ms());
   if (subscription_.advance_count() != advances_written_) consider(written_ms_ + cursors_ms_max);
   if (next) client_.set_timer(std::max<std::int64_t>(0, *next - now_ms), make_process());
 }

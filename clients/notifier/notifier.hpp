@@ -70,9 +70,6 @@ class Notifier {
  public:
   // Cursors that advanced without a decision are written this often.
   static constexpr std::int64_t cursors_ms_max = 2000;
-  // A session's context window is asked for again after this time.
-  static constexpr std::int64_t window_ms_min = 600'000;
-  static constexpr std::size_t windows_max = 1024;      // above it all are asked for again
   static constexpr std::int64_t focus_ms_max = 10'000;  // then `earshot focus` is stopped
   // Streams with the latest events, whose cursors are saved; those of others would be too old.
   static constexpr std::size_t cursors_max = 512;
@@ -111,7 +108,8 @@ class Notifier {
   void focus(const std::string& session);
   void run(const std::vector<std::string>& command);
   void report_failing_sinks(std::int64_t now_ms);
-  void ask_for_windows(std::int64_t now_ms);
+  void ask_for_figures(std::int64_t now_ms);
+  void apply_figures(const std::string& session, std::string_view body);
   std::function<void()> make_process();
   void save_if_changed(std::int64_t now_ms);
   void journal(const Decision& decision);
@@ -137,8 +135,7 @@ class Notifier {
   std::mutex mutex_;                                            // guards the two below
   std::vector<Result> results_;
   std::vector<ShownNotices> shown_updates_;
-  std::map<std::string, std::int64_t, std::less<>> windows_asked_;  // session → time
-  Worker pages_;                                                    // opens pages, which blocks
+  Worker pages_;  // opens pages, which blocks
   Sinks sinks_;
 };
 

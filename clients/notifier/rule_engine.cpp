@@ -126,7 +126,9 @@ void RuleEngine::handle(const common::Fields& frame, std::string_view json, std:
     if (type == "status" || frame.object("status")) {
       const EventContext context = session_cache_.event_context(frame, json, now_ms);
       apply_status(context, now_ms);
-      if (const auto done = session_cache_.done_context(frame, context)) evaluate(*done, now_ms);
+      const auto done = session_cache_.done_context(frame, context);
+      if (done) evaluate(*done, now_ms);
+      if (done && type == "status") keep_for_figures(*done);
       return;
     }
   }
@@ -142,8 +144,6 @@ void RuleEngine::handle(const common::Fields& frame, std::string_view json, std:
   if (type == "usage.updated" && frame.text("agent").empty()) {
     if (const auto percent = session_cache_.context_percent(session))
       arm_context(frame.text("host"), session, percent);
-    if (rules_.uses_context() && session_cache_.needs_context_window(session))
-      windows_wanted_.emplace(session);
   }
   // What a hook, a task or a schedule begins answers nothing.
   const std::string_view origin = frame.text("origin");
@@ -155,7 +155,63 @@ void RuleEngine::handle(const common::Fields& frame, std::string_view json, std:
     return std::any_of(rule.on.begin(), rule.on.end(),
                        [&](const auto& on) { return matches_glob(on, type); });
   });
-  if (wanted) evaluate(session_cache_.event_context(frame, json, now_ms), now_ms);
+  if (!wanted) return;
+  const EventContext context = session_cache_.event_context(frame, json, now_ms);
+  evaluate(context, now_ms);
+  keep_for_figures(context);
+}
+
+void RuleEngine::keep_for_figures(const EventContext& context) {
+  const bool is_wanted = std::any_of(rules_.rules.begin(), rules_.rules.end(), [&](const Rule& rule) {
+    return rule.uses_figures() && std::any_of(rule.on.begin(), rule.on.end(),
+                                              [&](const auto& on) { return matches_glob(on, context.type); });
+  });
+  const bool is_known = unsettled_.contains(context.session);
+  if (!is_wanted || (!is_known && unsettled_.size() >= unsettled_sessions_max)) return;
+  Unsettled& unsettled = unsettled_[context.session];
+  unsettled.events.push_back(context);
+  if (unsettled.events.size() <= unsettled_events_max) return;
+  unsettled.events.erase(unsettled.events.begin());
+  unsettled.asked -= std::min<std::size_t>(unsettled.asked, 1);
+}
+
+std::vector<std::string> RuleEngine::take_figures_wanted(std::int64_t now_ms) {
+  std::vector<std::string> sessions;
+  for (auto& [session, unsettled] : unsettled_) {
+    if (unsettled.events.empty() || unsettled.asked_ms + figures_ms > now_ms) continue;
+    unsettled.asked = unsettled.events.size();
+    unsettled.asked_ms = now_ms;
+    sessions.push_back(session);
+  }
+  std::erase_if(unsettled_, [&](const auto& each) {
+    return each.second.events.empty() && each.second.asked_ms + figures_ms <= now_ms;
+  });
+  return sessions;
+}
+
+std::optional<std::int64_t> RuleEngine::figures_due_ms() const {
+  std::optional<std::int64_t> due;
+  for (const auto& [session, unsettled] : unsettled_)
+    if (!unsettled.events.empty() && (!due || unsettled.asked_ms + figures_ms < *due))
+      due = unsettled.asked_ms + figures_ms;
+  return due;
+}
+
+void RuleEngine::apply_figures(std::string_view session, const common::Fields& frame, std::int64_t now_ms) {
+  const auto found = unsettled_.find(session);
+  if (found == unsettled_.end()) return;
+  session_cache_.update_figures(frame);
+  Unsettled& unsettled = found->second;
+  for (EventContext& each : unsettled.events) {
+    session_cache_.set_figures(each);
+    each.is_restated = true;
+    if (each.context_percent) arm_context(each.host, session, each.context_percent);
+    for (const Rule& rule : rules_.rules)
+      if (rule.uses_figures() && find_mismatch(rule, each).why.empty()) evaluate(rule, each, now_ms);
+  }
+  const auto asked = static_cast<std::ptrdiff_t>(unsettled.asked);
+  unsettled.events.erase(unsettled.events.begin(), unsettled.events.begin() + asked);
+  unsettled.asked = 0;
 }
 
 // Limits that a status line stated. Old ones are ignored: the next ones of the period cause the notice.
@@ -276,7 +332,7 @@ void RuleEngine::evaluate(const Rule& rule, const EventContext& context, std::in
   const Notice notice = make_notice(rule, context, {});
   const bool is_context = rule.context_condition() != nullptr;
   if (!state_.handled.emplace(notice.id, now_ms).second) {
-    if (context.type != "status" && rule.once == Rule::Once::event && !is_context)
+    if (context.type != "status" && rule.once == Rule::Once::event && !is_context && !context.is_restated)
       record("duplicate", notice, "it is a duplicate", now_ms);
     return;
   }

@@ -68,6 +68,10 @@ class RuleEngine {
   /// A sent notice is brought up to date this long when facts of its session become known.
   static constexpr std::int64_t replace_ms = 10'000;
 
+  static constexpr std::int64_t figures_ms = 2000;
+  static constexpr std::size_t unsettled_sessions_max = 256;  // further ones are evaluated once
+  static constexpr std::size_t unsettled_events_max = 4;      // of a session; earlier ones likewise
+
   using Clock = std::function<LocalTime(std::int64_t ms)>;
 
   /// `rules` must outlive the engine.
@@ -96,11 +100,13 @@ class RuleEngine {
   /// Refined versions of notices that were taken before, with their ids.
   std::vector<Notice> take_refinements() { return std::exchange(refinements_, {}); }
   std::vector<Close> take_closings() { return std::exchange(closings_, {}); }
-  /// Sessions whose context window a `session` frame may state.
-  std::set<std::string, std::less<>> take_windows_wanted() { return std::exchange(windows_wanted_, {}); }
-  void set_context_window(std::string_view session, double tokens) {
-    session_cache_.set_context_window(session, tokens);
-  }
+  /// Sessions with an event for a rule on cost or context: only `session` frames have the present figures.
+  /// Each at most once in figures_ms.
+  std::vector<std::string> take_figures_wanted(std::int64_t now_ms);
+  /// When it returns the next one.
+  std::optional<std::int64_t> figures_due_ms() const;
+  /// The present `session` frame; empty: there is none. Evaluates the rules again that are about its figures.
+  void apply_figures(std::string_view session, const common::Fields& frame, std::int64_t now_ms);
   std::vector<Decision> take_decisions() { return std::exchange(decisions_, {}); }
   const EngineState& state() const { return state_; }
   /// Whether state() changed since the last call.
@@ -120,6 +126,7 @@ class RuleEngine {
   /// Returns the ids of the notices that are answered by it.
   std::vector<std::string> acknowledge(const std::function<bool(const AckKey&)>& is_answered,
                                        std::string_view how, std::int64_t now_ms);
+  void keep_for_figures(const EventContext& context);
   void arm_context(std::string_view host, std::string_view session, std::optional<double> percent);
   void apply_status(const EventContext& context, std::int64_t now_ms);
   void evaluate_limits(const common::Fields& frame, std::int64_t now_ms);
@@ -146,7 +153,13 @@ class RuleEngine {
   std::vector<Notice> notices_, refinements_;
   std::vector<Close> closings_;
   std::vector<Decision> decisions_;
-  std::set<std::string, std::less<>> windows_wanted_;
+  /// Events of a session that may match when its present figures are known.
+  struct Unsettled {
+    std::vector<EventContext> events;  // the latest
+    std::size_t asked = 0;             // of these: before the figures were asked for
+    std::int64_t asked_ms = 0;
+  };
+  std::map<std::string, Unsettled, std::less<>> unsettled_;
   bool changed_ = false;
 };
 

@@ -390,6 +390,12 @@ std::vector<std::string> Rules::types() const {
   return types;
 }
 
+bool Rule::uses_figures() const {
+  return std::any_of(conditions.begin(), conditions.end(), [](const Condition& each) {
+    return each.kind == Condition::Kind::cost || each.kind == Condition::Kind::context;
+  });
+}
+
 bool Rules::uses_context() const {
   return std::any_of(rules.begin(), rules.end(),
                      [](const Rule& rule) { return rule.context_condition() != nullptr; });

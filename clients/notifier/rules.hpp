@@ -149,6 +149,8 @@ struct Rule {
   bool is_status_rule() const;
   /// The condition on the context; null: none. Such a rule notifies once per session and compaction.
   const Condition* context_condition() const;
+  /// Whether it has a condition on the cost or the context.
+  bool uses_figures() const;
   /// How long a notice is held for the user's answer before it is sent to `sink`. Default: 0 for status rules
   /// on sinks that can retract, default_hold_ms otherwise.
   std::int64_t hold_ms_for(const Sink& sink) const;

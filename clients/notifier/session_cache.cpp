@@ -142,13 +142,7 @@ bool SessionCache::update_facts(const Fields& frame, Session& session) {
   }
   if (type == "status") set_if_known(session.title, frame.text("title"));
   if (is_session) {
-    const Fields usage = frame.object("usage");
-    if (const auto cost = number(usage, "cost_usd")) session.set_cost(*cost, usage.text("cost_source"));
-    if (const auto tokens = number(usage, "context")) session.context_tokens = tokens;
-    if (const auto window = number(usage, "context_window")) {
-      session.context_window = window;
-      set_if_known(session.context_model, frame.text("model"));
-    }
+    update_figures(frame, session);
     session.calls.clear();
     const auto add_calls = [&](const Fields& of) {
       for (const Fields& tool : of.objects("tools"))
@@ -206,9 +200,32 @@ std::optional<double> SessionCache::context_percent(std::string_view id) const {
   return session == nullptr ? std::nullopt : percent_of(*session);
 }
 
-bool SessionCache::needs_context_window(std::string_view id) const {
-  const Session* const session = sessions_.find(id);
-  return session != nullptr && session->context_tokens.value_or(0) > 0 && !session->context_window;
+void SessionCache::update_figures(const Fields& frame, Session& session) {
+  const Fields usage = frame.object("usage");
+  if (const auto cost = number(usage, "cost_usd")) session.set_cost(*cost, usage.text("cost_source"));
+  if (const auto tokens = number(usage, "context")) session.context_tokens = tokens;
+  if (const auto window = number(usage, "context_window")) {
+    session.context_window = window;
+    set_if_known(session.context_model, frame.text("model"));
+  }
+}
+
+void SessionCache::update_figures(const Fields& frame) {
+  if (const std::string_view id = frame.text("session"); !id.empty()) update_figures(frame, sessions_[id]);
+}
+
+void SessionCache::set_figures(EventContext& context) const {
+  if (const Session* const session = sessions_.find(context.session)) set_figures(*session, context);
+}
+
+void SessionCache::set_figures(const Session& session, EventContext& context) {
+  context.context_percent = percent_of(session);
+  if (context.context_percent)
+    context.values["context"] =
+        std::to_string(static_cast<std::int64_t>(std::floor(*context.context_percent))) + "%";
+  if (!session.cost_usd) return;
+  context.cost_usd = session.cost_usd;
+  context.values["cost"] = common::format_usd(*session.cost_usd, session.is_cost_estimated);
 }
 
 std::string SessionCache::waiting_tool(const Session& session) const {
@@ -247,14 +264,7 @@ void SessionCache::set_variables(const Session& session, EventContext& context) 
   set("api_kind", session.api_kind);
   if (context.duration_ms)
     set("duration", format_duration(common::Ms(static_cast<std::int64_t>(*context.duration_ms))));
-  context.context_percent = percent_of(session);
-  if (context.context_percent) {
-    set("context", std::to_string(static_cast<std::int64_t>(std::floor(*context.context_percent))) + "%");
-  }
-  if (session.cost_usd) {
-    context.cost_usd = session.cost_usd;
-    set("cost", common::format_usd(*session.cost_usd, session.is_cost_estimated));
-  }
+  set_figures(session, context);
 }
 
 void SessionCache::set_limits(const Fields& limits, const Session& session, EventContext& context,

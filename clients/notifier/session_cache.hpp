@@ -35,6 +35,7 @@ struct EventContext {
   bool fatal = false;
   bool is_headless = false;      // of `done`: no person is at a terminal
   bool is_next_request = false;  // of `status`: the session waited for another request until now
+  bool is_restated = false;      // it was evaluated before, with other figures
   bool is_daemon_known = false;  // `elsewhere` is only empty on the daemon's own host
   std::map<std::string, std::string, std::less<>> values;
   std::string frame;  // the JSON as received
@@ -75,12 +76,10 @@ class SessionCache {
 
   /// How full the context of the main stream is; absent: unknown.
   std::optional<double> context_percent(std::string_view session) const;
-  /// Whether the size of the context is known, and not how large it may become: only `session` frames have
-  /// it.
-  bool needs_context_window(std::string_view session) const;
-  void set_context_window(std::string_view session, double tokens) {
-    sessions_[session].context_window = tokens;
-  }
+  /// The cost and the context that a `session` frame states.
+  void update_figures(const common::Fields& frame);
+  /// The present ones of the event's session.
+  void set_figures(EventContext& context) const;
 
  private:
   struct Call {
@@ -107,6 +106,8 @@ class SessionCache {
                     std::int64_t now_ms);
   void set_status(const Session& session, EventContext& context) const;
   void set_variables(const Session& session, EventContext& context) const;
+  static void set_figures(const Session& session, EventContext& context);
+  static void update_figures(const common::Fields& frame, Session& session);
   /// The variables of a limits.updated, from the window of which most is used.
   /// None of a period that is over.
   void set_limits(const common::Fields& limits, const Session& session, EventContext& context,

@@ -197,6 +197,26 @@ title = "{{name}} wants {{reason}}"
         self.assertEqual(json.loads(first)["title"], second)
         self.assertEqual(second, "lighthouse wants question")
 
+    def test_138_a_rule_on_the_cost_follows_what_the_session_has_cost_since(self):
+        self.start()
+        receiver = self.receiver()
+        notifier = self.notifier(hook_rules(receiver) + """
+[[rule]]
+name = "expensive"
+on = "usage.updated"
+cost = ">1"
+once = "session"
+hold = "0"
+title = "{name} has cost {cost}"
+""")
+        session, _ = self.session_with_registry()
+        session.assistant({"type": "text", "text": "a short text"})
+        self.witness.wait_frame(type="message.added", session=session.session)
+        session.assistant({"type": "text", "text": "a long text"}, output=1_000_000)
+        notice = self.wait_notices(receiver, 1)[0]
+        self.assertRegex(notice["title"], r"^lighthouse has cost ~\$\d\d\.\d\d$")
+        self.assertEqual(notifier.decisions(decision="duplicate"), [])
+
 
 class Rules(NotifierCase):
     def held_wait(self):

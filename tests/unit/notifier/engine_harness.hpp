@@ -79,6 +79,18 @@ class EngineHarness {
     now_ms = until;
   }
 
+  /// The daemon's answer to the engine that asks for the figures of session s.
+  void figures(const std::string& usage) {
+    static_cast<void>(engine_->take_figures_wanted(now_ms));
+    answer_figures(usage);
+  }
+  void answer_figures(const std::string& usage) {
+    const auto frame = parser_.parse(R"({"session":"s","usage":{)" + usage + "}}");
+    REQUIRE(frame);
+    engine_->apply_figures("s", *frame, now_ms);
+    drain();
+  }
+
   /// A wait that is not refined.
   void set_waiting(const std::string& session, const std::string& reason = "permission",
                    std::int64_t since = 0) {

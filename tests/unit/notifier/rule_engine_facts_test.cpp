@@ -188,18 +188,50 @@ TEST_CASE("each session has its context, subagents do not change it, and an old 
   CHECK(harness.outcomes() == "notified notified");
 }
 
-TEST_CASE("without the model's window there is no share of it, and the engine asks for the window") {
+TEST_CASE("without the model's window there is no share of it until the present figures are known") {
   ContextHarness harness;
   harness.use(R"("input":90000)");
   CHECK(harness.notices.empty());
-  CHECK(harness.engine().take_windows_wanted() == std::set<std::string, std::less<>>{"s"});
-  CHECK(harness.engine().take_windows_wanted().empty());
-  harness.engine().set_context_window("s", 100'000);
-  harness.use(R"("input":91000)");
-  CHECK(harness.titles() == std::vector<std::string>{"s: 91%"});
-  CHECK(harness.engine().take_windows_wanted().empty());
-  harness.receive(harness.event("s", "usage.updated", 1, R"(,"model":"larger","input":92000)"));
-  CHECK(harness.engine().take_windows_wanted().size() == 1);  // the window of another model
+  harness.figures(R"("context":90000,"context_window":100000)");
+  CHECK(harness.titles() == std::vector<std::string>{"s: 90%"});
+}
+
+TEST_CASE("fault 138: a rule on the cost follows the session's present cost") {
+  EngineHarness harness(
+      "[[rule]]\nname = \"expensive\"\non = [\"usage.updated\", \"turn.finished\"]\ncost = \">5\"\nhold = "
+      "\"0\"\ntitle = \"{cost}\"\n");
+  const auto use = [&](int n) {
+    harness.receive(harness.event("s", "usage.updated", 1, R"(,"message":"m)" + std::to_string(n) + "\""));
+  };
+  use(1);
+  CHECK(harness.notices.empty());
+  harness.figures(R"("cost_usd":4.5,"cost_source":"estimated")");
+  CHECK(harness.notices.empty());
+  CHECK(harness.engine().take_figures_wanted(harness.now_ms).empty());
+
+  harness.advance(500);
+  use(2);
+  CHECK(harness.engine().take_figures_wanted(harness.now_ms).empty());  // it was asked just now
+  CHECK(harness.engine().figures_due_ms() == noon_ms + RuleEngine::figures_ms);
+  harness.advance(RuleEngine::figures_ms);
+  harness.figures(R"("cost_usd":6.25,"cost_source":"estimated")");
+  CHECK(harness.titles() == std::vector<std::string>{"~$6.25"});
+  harness.advance(RuleEngine::figures_ms);
+  harness.figures(R"("cost_usd":7,"cost_source":"mixed")");  // nothing was asked
+  CHECK(harness.notices.size() == 1);
+  CHECK(harness.outcomes() == "notified");  // no duplicate of it
+}
+
+TEST_CASE("fault 138: an event that comes while the figures are asked for waits for the next ones") {
+  ContextHarness harness;
+  harness.use(R"("input":1000)");
+  REQUIRE(harness.engine().take_figures_wanted(harness.now_ms).size() == 1);
+  harness.use(R"("input":90000)");
+  harness.answer_figures(R"("context":1000,"context_window":200000)");
+  CHECK(harness.notices.empty());
+  harness.advance(RuleEngine::figures_ms);
+  harness.figures(R"("context":90000,"context_window":100000)");
+  CHECK(harness.titles() == std::vector<std::string>{"s: 90%"});
 }
 
 }  // namespace rule_engine_facts_test
