@@ -1,126 +1,30 @@
 #include "common/client.hpp"
 
-#include <boost/asio.hpp>
-#include <boost/asio/ssl.hpp>
-#include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
 #include <boost/beast/websocket.hpp>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <deque>
 #include <optional>
 #include <utility>
-#include <vector>
 
-#include "base/erased_stream.hpp"
+#include "common/connection.hpp"
 #include "common/format.hpp"
 
 namespace earshot::common {
 namespace {
 
-namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = beast::http;
 namespace websocket = beast::websocket;
-using Tcp = asio::ip::tcp;
-using Stream = asio::generic::stream_protocol;  // TCP and Unix sockets share one template instantiation
-using Plain = beast::basic_stream<Stream>;
-using Tls = asio::ssl::stream<Plain&>;
 using Error = boost::system::error_code;
-
-// A connection with or without TLS, decided at run time: Beast is instantiated once.
-class Wire {
- public:
-  using executor_type = Plain::executor_type;
-  explicit Wire(asio::io_context& context) : plain_(context) {}
-  executor_type get_executor() { return plain_.get_executor(); }
-  Plain& plain() { return plain_; }
-  Tls& start_tls(asio::ssl::context& context) { return tls_.emplace(plain_, context); }
-  template <class Buffers, class Handler>
-  void async_read_some(const Buffers& buffers, Handler&& handler) {
-    read_some(BufferList<asio::mutable_buffer>(buffers), erase_handler(std::forward<Handler>(handler)));
-  }
-  template <class Buffers, class Handler>
-  void async_write_some(const Buffers& buffers, Handler&& handler) {
-    write_some(BufferList<asio::const_buffer>(buffers), erase_handler(std::forward<Handler>(handler)));
-  }
-  // After the closing handshake of the WebSocket, TLS needs none.
-  friend void teardown(beast::role_type role, Wire& wire, Error& error) {
-    using beast::websocket::teardown;
-    teardown(role, wire.plain_, error);
-  }
-  template <class Handler>
-  friend void async_teardown(beast::role_type role, Wire& wire, Handler&& handler) {
-    using beast::websocket::async_teardown;
-    async_teardown(role, wire.plain_, std::forward<Handler>(handler));
-  }
-  friend void beast_close_socket(Wire& wire) { wire.plain_.close(); }
-
- private:
-  void read_some(const BufferList<asio::mutable_buffer>& buffers, StreamDone done) {
-    tls_ ? tls_->async_read_some(buffers, std::move(done)) : plain_.async_read_some(buffers, std::move(done));
-  }
-  void write_some(const BufferList<asio::const_buffer>& buffers, StreamDone done) {
-    tls_ ? tls_->async_write_some(buffers, std::move(done))
-         : plain_.async_write_some(buffers, std::move(done));
-  }
-
-  Plain plain_;
-  std::optional<Tls> tls_;
-};
-using Socket = websocket::stream<Wire>;
-
-// Trusts the certificates of `ca_file` (empty: of the system). Returns the reason if the file cannot be used.
-std::string trust(asio::ssl::context& context, const std::string& ca_file) {
-  Error error;
-  SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
-  context.set_verify_mode(asio::ssl::verify_peer, error);
-  if (ca_file.empty())
-    context.set_default_verify_paths(error);
-  else
-    context.load_verify_file(ca_file, error);
-  return error ? "cannot read the certificates of " + (ca_file.empty() ? "the system" : ca_file) + ": " +
-                     error.message()
-               : "";
-}
 
 constexpr std::chrono::seconds close_timeout{1};  // for the closing handshake
 
 constexpr const char* subprotocol = "earshot.v1";
-constexpr const char* ended = "the connection ended";
-constexpr const char* unanswered = "the connection was accepted but not answered";
 
-Tcp::endpoint tcp_endpoint(const Stream::endpoint& generic) {
-  Tcp::endpoint endpoint;
-  if (generic.size() > endpoint.capacity()) return endpoint;
-  std::memcpy(endpoint.data(), generic.data(), generic.size());
-  endpoint.resize(generic.size());
-  return endpoint;
-}
-
-// One connection, from name resolution to its end. Pending handlers share ownership: cancelled ones run after
-// run() has returned.
-class Session : public std::enable_shared_from_this<Session> {
+// From the upgrade on.
+class Session final : public Connection {
  public:
   Session(asio::io_context& context, const DaemonAddress& address, const Handlers& handlers)
-      : address_(address), handlers_(handlers), resolver_(context), socket_(context), silence_(context) {}
-
-  void start() {
-    if (endpoint_.is_unix()) {
-      const asio::local::stream_protocol::endpoint path(endpoint_.socket);
-      return connect({Stream::endpoint(path)});
-    }
-    resolver_.async_resolve(
-        endpoint_.host, endpoint_.port,
-        [this, self = shared_from_this()](Error error, Tcp::resolver::results_type found) {
-          if (outcome_) return;
-          if (error) return end(EndReason::unreachable, error.message());
-          std::vector<Stream::endpoint> candidates;
-          for (const auto& each : found) candidates.emplace_back(each.endpoint());
-          connect(std::move(candidates));
-        });
-  }
+      : Connection(context, address), handlers_(handlers), socket_(wire()), silence_(context) {}
 
   void send(std::string text) {
     unsent_.push_back(std::move(text));
@@ -129,7 +33,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   /// Starts the closing handshake if the connection is open.
   void stop() {
-    if (stopping_ || outcome_) return;
+    if (stopping_ || outcome()) return;
     stopping_ = true;
     if (!open_) return end(EndReason::stopped, {});
     websocket::stream_base::timeout limit{};
@@ -137,104 +41,21 @@ class Session : public std::enable_shared_from_this<Session> {
     limit.idle_timeout = close_timeout;
     socket_.set_option(limit);
     socket_.async_close(websocket::close_code::normal,
-                        [this, self = shared_from_this()](Error) { end(EndReason::stopped, {}); });
+                        [this, own = shared_from_this()](Error) { end(EndReason::stopped, {}); });
   }
 
-  /// Cancels pending operations. The caller's objects are not accessed afterwards.
-  void cancel() {
-    resolver_.cancel();
+  void cancel() override {
     silence_.cancel();
-    plain().close();
+    Connection::cancel();
   }
 
-  const std::optional<ConnectionOutcome>& outcome() const { return outcome_; }
   bool open() const { return open_; }
 
  private:
-  void connect(std::vector<Stream::endpoint> candidates) {
-    plain().expires_after(std::chrono::seconds(Client::handshake_seconds_max));
-    candidates_ = std::move(candidates);
-    plain().async_connect(candidates_, [this, self = shared_from_this()](
-                                           Error error, const Stream::endpoint&) { on_connected(error); });
-  }
-
-  Plain& plain() { return socket_.next_layer().plain(); }
-
-  void on_connected(Error error) {
-    if (outcome_) return;
-    if (error)
-      return end(EndReason::unreachable, error == beast::error::timeout ? "no answer" : error.message());
-    if (!endpoint_.is_unix()) plain().socket().set_option(Tcp::no_delay(true), error);
-    if (endpoint_.tls) return encrypt();
-    address_.needs_proof() ? ask_for_proof() : upgrade();
-  }
-
-  void encrypt() {
-    trusted_.emplace(asio::ssl::context::tls_client);
-    if (const std::string reason = trust(*trusted_, address_.tls_ca); !reason.empty())
-      return end(EndReason::refused, reason);
-    Tls& tls = socket_.next_layer().start_tls(*trusted_);
-    Error error;
-    asio::ip::make_address(endpoint_.host, error);
-    if (error) SSL_set_tlsext_host_name(tls.native_handle(), endpoint_.host.c_str());  // a name, not a number
-    tls.set_verify_callback(asio::ssl::host_name_verification(endpoint_.host), error);
-    tls.async_handshake(Tls::client, [this, &tls, self = shared_from_this()](Error failure) {
-      if (outcome_) return;
-      if (failure == beast::error::timeout)
-        return end(EndReason::unreachable, "the TLS handshake was not answered");
-      if (failure) return end(EndReason::refused, tls_error(failure, tls));
-      upgrade();
-    });
-  }
-
-  static std::string tls_error(Error error, Tls& tls) {
-    std::string text = "TLS: " + error.message();
-    const long result = SSL_get_verify_result(tls.native_handle());
-    if (result != X509_V_OK)
-      text.append(" (")
-          .append(X509_verify_cert_error_string(result))
-          .append("); trust its authority with --tls-ca FILE");
-    return text;
-  }
-
-  void ask_for_proof() {
-    nonce_ = make_nonce();
-    question_.method(http::verb::get);
-    question_.target("/v1/proof?nonce=" + nonce_);
-    question_.set(http::field::host, endpoint_.authority());
-    question_.set(http::field::user_agent, user_agent());
-    proof_.emplace();
-    proof_->body_limit(proof_bytes_max);
-    http::async_write(socket_.next_layer(), question_,
-                      [this, self = shared_from_this()](Error error, std::size_t) {
-                        if (outcome_) return;
-                        if (error) return on_proof(error);
-                        http::async_read(socket_.next_layer(), buffer_, *proof_,
-                                         [this, self = shared_from_this()](Error failure, std::size_t) {
-                                           if (!outcome_) on_proof(failure);
-                                         });
-                      });
-  }
-
-  void on_proof(Error error) {
-    if (error == beast::error::timeout) return end(EndReason::unreachable, unanswered);
-    if (error == http::error::end_of_stream || error == asio::error::connection_reset)
-      return end(EndReason::closed, ended);  // perhaps the daemon stops
-    if (error) return end(not_proven(0, error.message()));
-    const Tcp::endpoint peer = tcp_endpoint(plain().socket().remote_endpoint(error));
-    const auto& answer = proof_->get();
-    const bool proven = answer.result() == http::status::ok &&
-                        is_proof(answer.body(), address_.token, nonce_,
-                                 host_and_port(peer.address().to_string(), peer.port()));
-    if (!proven) return end(not_proven(answer.result_int()));
-    if (!answer.keep_alive() || buffer_.size() > 0) return end(EndReason::closed, ended);
-    upgrade();
-  }
-
-  void upgrade() {
+  void on_ready() override {
     plain().expires_never();  // the WebSocket layer has its own timer
     websocket::stream_base::timeout limits{};
-    limits.handshake_timeout = std::chrono::seconds(Client::handshake_seconds_max);
+    limits.handshake_timeout = std::chrono::seconds(handshake_seconds_max);
     limits.idle_timeout = std::chrono::seconds(Client::silence_seconds_max);
     limits.keep_alive_pings = true;
     socket_.set_option(limits);
@@ -242,14 +63,14 @@ class Session : public std::enable_shared_from_this<Session> {
     socket_.set_option(websocket::stream_base::decorator([this](websocket::request_type& request) {
       request.set(http::field::user_agent, user_agent());
       request.set(http::field::sec_websocket_protocol, subprotocol);
-      if (!address_.token.empty()) request.set(http::field::authorization, "Bearer " + address_.token);
+      if (!address().token.empty()) request.set(http::field::authorization, "Bearer " + address().token);
     }));
-    socket_.async_handshake(response_, endpoint_.authority(), endpoint_.path,
-                            [this, self = shared_from_this()](Error failure) { on_upgraded(failure); });
+    socket_.async_handshake(response_, address().endpoint.authority(), address().endpoint.path,
+                            [this, own = shared_from_this()](Error failure) { on_upgraded(failure); });
   }
 
   void on_upgraded(Error error) {
-    if (outcome_) return;
+    if (outcome()) return;
     if (error == websocket::error::upgrade_declined) {
       ConnectionOutcome outcome{EndReason::refused, static_cast<int>(response_.result_int()), 0, {}};
       outcome.text = "HTTP " + std::to_string(outcome.http_status) + " " + std::string(response_.reason());
@@ -268,19 +89,19 @@ class Session : public std::enable_shared_from_this<Session> {
   // answer them too.
   void watch_silence() {
     silence_.expires_after(std::chrono::seconds(Client::silence_seconds_max));
-    silence_.async_wait([this, self = shared_from_this()](Error error) {
+    silence_.async_wait([this, own = shared_from_this()](Error error) {
       if (!error && !stopping_) end(EndReason::closed, silence_text());
     });
   }
 
   void read() {
-    socket_.async_read(buffer_, [this, self = shared_from_this()](Error error, std::size_t) {
-      if (outcome_) return;
+    socket_.async_read(buffer(), [this, own = shared_from_this()](Error error, std::size_t) {
+      if (outcome()) return;
       if (error) return on_lost(error);
-      const auto bytes = buffer_.cdata();
+      const auto bytes = buffer().cdata();
       const bool more = stopping_ || handlers_.on_frame(std::string_view(
                                          static_cast<const char*>(bytes.data()), bytes.size()));
-      buffer_.consume(buffer_.size());
+      buffer().consume(buffer().size());
       if (more) {
         watch_silence();
       } else {
@@ -317,37 +138,20 @@ class Session : public std::enable_shared_from_this<Session> {
   void write() {
     socket_.text(true);
     socket_.async_write(asio::buffer(unsent_.front()),
-                        [this, self = shared_from_this()](Error error, std::size_t) {
-                          if (error || outcome_) return;  // the pending read reports the reason
+                        [this, own = shared_from_this()](Error error, std::size_t) {
+                          if (error || outcome()) return;  // the pending read reports the reason
                           unsent_.pop_front();
                           if (!unsent_.empty()) write();
                         });
   }
 
-  void end(EndReason end_reason, std::string text) {
-    end(ConnectionOutcome{end_reason, 0, 0, std::move(text)});
-  }
-  void end(ConnectionOutcome outcome) {
-    if (!outcome_) outcome_ = std::move(outcome);
-  }
-
-  const DaemonAddress& address_;  // these belong to the caller of run()
-  const Endpoint& endpoint_ = address_.endpoint;
-  const Handlers& handlers_;
-  std::optional<asio::ssl::context> trusted_;  // with TLS
-  Tcp::resolver resolver_;
-  std::vector<Stream::endpoint> candidates_;
-  Socket socket_;
+  const Handlers& handlers_;  // of the caller of run()
+  websocket::stream<Wire&> socket_;
   asio::steady_timer silence_;
-  std::string nonce_;
-  http::request<http::empty_body> question_;
-  std::optional<http::response_parser<http::string_body>> proof_;
   websocket::response_type response_;
-  beast::flat_buffer buffer_;
   std::deque<std::string> unsent_;  // requests of the command: a handful at most
   bool open_ = false;
   bool stopping_ = false;
-  std::optional<ConnectionOutcome> outcome_;
 };
 
 }  // namespace

@@ -42,7 +42,6 @@ struct Handlers {
 class Client {
  public:
   static constexpr std::size_t frame_bytes_max = 64 << 20;  // a longer frame ends the connection
-  static constexpr int handshake_seconds_max = 5;           // to connect, encrypt and prove; then to upgrade
   static constexpr int silence_seconds_max = 75;  // without a frame; the daemon sends a heartbeat every 30 s
 
   /// Handles SIGINT and SIGTERM during its lifetime: they end run(), run_any() and pause().

@@ -1,5 +1,5 @@
-// The daemon over HTTP: one request and its response, blocking, bounded in time and bytes; and its page in
-// the user's browser.
+// The daemon over HTTP: one request and its response, blocking, bounded in time (connection.hpp) and bytes;
+// and its page in the user's browser.
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -26,7 +26,6 @@ struct HttpResponse {
 };
 
 constexpr std::size_t http_response_bytes_max = 4 << 20;  // a longer response is an error
-constexpr int http_seconds_max = 5;                       // from connecting to the last byte
 
 /// Over plain TCP the daemon first proves that it has the token, on the same connection.
 HttpResponse send_request(const DaemonAddress& address, const HttpRequest& request);
