@@ -52,9 +52,12 @@ class TranscriptFile::Unpacker {
 
   long read(int fd, char* buffer, std::size_t size, std::uint64_t offset) {
     if (offset < kept_begin_) restart();
-    while (offset >= kept_end()) {
+    for (std::uint64_t before = read_; offset >= kept_end();) {
       if (size_ && offset >= *size_) return 0;
+      const std::uint64_t end = kept_end();
       if (const int error = unpack(fd)) return -error;
+      if (kept_end() > end) before = read_;
+      if (read_ - before > empty_bytes_max) return -EBADMSG;
     }
     const auto begin = static_cast<std::size_t>(offset - kept_begin_);
     const std::size_t bytes = std::min(size, kept_.size() - begin);
@@ -96,7 +99,7 @@ class TranscriptFile::Unpacker {
     kept_.resize(before + output.pos);
     if (ZSTD_isError(result) != 0) return error_of(result);
     is_frame_open_ = result != 0;
-    is_output_full_ = output.pos == room;
+    is_output_full_ = output.pos == room && result != 0;
     return kept_end() > unpacked_bytes_max ? EFBIG : 0;
   }
 
@@ -128,17 +131,22 @@ class TranscriptFile::Unpacker {
 TranscriptFile::TranscriptFile() = default;
 TranscriptFile::~TranscriptFile() = default;
 
-int TranscriptFile::open(const std::string& path) {
+int TranscriptFile::open(const std::string& path, std::uint64_t known) {
   close();
   bool is_compressed = path.ends_with(compressed_suffix);
   fd_ = open_for_reading(path);
-  if (!fd_ && errno == ENOENT && !is_compressed) {
-    fd_ = open_for_reading(path + std::string(compressed_suffix));
-    is_compressed = true;
+  int error = fd_ ? 0 : errno;
+  FileStat stat = fd_ ? stat_file(fd_.get()) : FileStat{};
+  if (!is_compressed && (error == ENOENT || (!error && stat.ok() && stat.size < known))) {
+    if (Fd copy = open_for_reading(path + std::string(compressed_suffix))) {
+      fd_ = std::move(copy);
+      stat = stat_file(fd_.get());
+      is_compressed = true;
+      error = 0;
+    }
   }
-  if (!fd_) return errno;
-  const FileStat stat = stat_file(fd_.get());
-  const int error = stat.error ? stat.error : stat.is_regular() ? 0 : EINVAL;
+  if (error) return error;
+  error = stat.error ? stat.error : stat.is_regular() ? 0 : EINVAL;
   if (error) close();
   if (!error && is_compressed) unpacker_ = std::make_unique<Unpacker>();
   return error;

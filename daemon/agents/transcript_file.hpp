@@ -29,22 +29,23 @@ FileStat stat_transcript(const std::string& path, std::uint64_t known = 0);
 /// Why a TranscriptFile cannot be opened or read, for users.
 std::string describe_read_error(int error);
 
-/// Reads the transcript at a path, or its compressed copy where it is missing. A path that ends with
-/// compressed_suffix is that of a copy.
+/// Reads the transcript at a path, or its compressed copy where stat_transcript() states that of the copy. A
+/// path that ends with compressed_suffix is that of a copy.
 class TranscriptFile {
  public:
   // Of a compressed one; EFBIG: it needs more.
   static constexpr int window_log_max = 23;  // 8 MiB of memory: all levels but the highest three
   static constexpr std::uint64_t unpacked_bytes_max = 4ULL << 30;
   static constexpr std::size_t kept_bytes_max = 64 << 10;  // before the last byte that was read
+  static constexpr std::size_t empty_bytes_max = 1 << 20;  // compressed to nothing, in a row; EBADMSG: more
 
   TranscriptFile();
   ~TranscriptFile();
   TranscriptFile(const TranscriptFile&) = delete;
   TranscriptFile& operator=(const TranscriptFile&) = delete;
 
-  /// Returns 0 or the error; EINVAL: not a regular file.
-  int open(const std::string& path);
+  /// Returns 0 or the error; EINVAL: not a regular file. `known`: as for stat_transcript().
+  int open(const std::string& path, std::uint64_t known = 0);
   void close();
   bool is_open() const { return static_cast<bool>(fd_); }
   bool is_compressed() const { return unpacker_ != nullptr; }

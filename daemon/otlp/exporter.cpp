@@ -189,10 +189,9 @@ void Exporter::subscribe_all() {
     if (known == streams_.end()) {
       const Position* position = position_of(each.name());
       // One that was written later may have been rewritten to the same length.
-      const bool is_compressed = each.published_bytes() == unknown_bytes;  // what was exported is in it
-      const bool is_same = position && position->exported.offset == each.published_bytes() &&
-                           each.modified_ms() <= position->newest_ms + file_time_slack_ms;
-      const bool is_complete = position && (is_same || is_compressed);
+      const std::uint64_t bytes = each.published_bytes();
+      const bool is_complete = position && (bytes == position->exported.offset || bytes == unknown_bytes) &&
+                               each.modified_ms() <= position->newest_ms + file_time_slack_ms;
       const bool is_old = !position && each.modified_ms() < oldest_ms;
       if (!is_live && (is_complete || is_old)) return;
       known = streams_.emplace(each.name(), position ? Stream(*position) : Stream()).first;

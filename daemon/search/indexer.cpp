@@ -383,12 +383,12 @@ void Indexer::remove_unlisted(const StreamList& listed) {
 }
 
 void Indexer::index(const IndexJob& job) {
-  const FileStat stat = stat_transcript(job.path);
-  if (!stat.ok() || !stat.is_regular()) return;  // the tail reports a removal
   const bool is_in_batch = std::any_of(batch_.begin(), batch_.end(),
                                        [&](const Store::Change& each) { return each.row.name == job.name; });
   if (is_in_batch) flush();
   const auto known = store_->find(job.name);
+  const FileStat stat = stat_transcript(job.path, known ? known->cursor.offset : 0);
+  if (!stat.ok() || !stat.is_regular()) return;  // the tail reports a removal
   const std::string stamp = stamp_of(stat);
   if (known && !stamp.empty() && known->stamp == stamp) return;
 
@@ -428,14 +428,14 @@ void Indexer::index_file(const IndexJob& job, StreamRow& row, const FileStat& st
   auto fold = take_fold(job.name);
   const auto begin = [&] {
     fold = std::make_unique<Fold>(job, *options_.filter);
-    if (fold->file.open(job.path) != 0) return false;
+    if (fold->file.open(job.path, proof) != 0) return false;
     const FileStat opened = fold->file.stat();
     fold->device = opened.device, fold->inode = opened.inode;
     return opened.ok();
   };
   const bool goes_on = fold && fold->device == stat.device && fold->inode == stat.inode &&
                        fold->offset <= stat.size && fold->offset <= proof;
-  if (goes_on ? fold->file.open(job.path) != 0 : !begin()) return;
+  if (goes_on ? fold->file.open(job.path, proof) != 0 : !begin()) return;
   fold->documents.skip_to(proof);
   if (proof > 0) {
     if (!read_to(*fold, proof, job, row)) return;

@@ -501,8 +501,7 @@ void Discovery::check_entry(DirectoryNode& directory, const std::string& path, c
   DirectoryState& state = directory.second;
   const AgentProgram& program = *state.root->program;
   if (const auto plain = uncompressed_name(name);
-      plain.size() < name.size() &&
-      program.classify(path_below(directory), plain) == FileKind::transcript)
+      plain.size() < name.size() && program.classify(path_below(directory), plain) == FileKind::transcript)
     return check_entry(directory, std::string(uncompressed_name(path)), std::string(plain));
   switch (program.classify(path_below(directory), name)) {
     case FileKind::transcript: {

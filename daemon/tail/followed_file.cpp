@@ -30,8 +30,11 @@ class PrefixReader {
   /// On the disk thread. True if the result is complete; then the file is closed, since the result may wait.
   bool read_slice() {
     const bool is_complete = hash_slice();
-    if (is_complete) file_.close();
-    return is_complete;
+    if (!is_complete) return false;
+    result_.is_compressed = file_.is_compressed();
+    if (result_.is_compressed) result_.stat.size = offset_;
+    file_.close();
+    return true;
   }
   const PrefixCheck::Result& result() const { return result_; }
 
@@ -62,7 +65,7 @@ class PrefixReader {
     return false;
   }
   bool open() {
-    result_.error = file_.open(check_.path);
+    result_.error = file_.open(check_.path, check_.end.offset + check_.tail_bytes);
     if (!result_.error) result_.stat = file_.stat();
     if (result_.stat.error) result_.error = result_.stat.error;
     const bool is_open = !result_.error;

@@ -41,6 +41,7 @@ class FileProblems {
   void set_irregular(const std::string& path);   // not a regular file
   void clear(std::string_view path);
   void clear_below(const std::string& directory);
+  bool contains(std::string_view path) const { return entries_.find(path) != entries_.end(); }
   std::vector<FileProblem> list() const;
 
  private:
@@ -58,7 +59,8 @@ struct PrefixCheck {
   struct Result {
     int error = 0;  // of errno; if not 0, nothing is known
     bool matches = false;
-    FileStat stat;  // before the file was read
+    bool is_compressed = false;  // only a compressed copy is left
+    FileStat stat;               // before the file was read
   };
 };
 
@@ -166,11 +168,13 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   std::uint32_t history = 0;         // counts restarts
   std::uint64_t verified_bytes = 0;  // prefix known to match the file; bytes after it were appended since
   std::uint64_t fold_bytes = 0;      // while folding: how many bytes precede the first event to deliver
-  int short_reads = 0;               // in a row: fewer bytes than the file's size promised
-  FileStat stat;                     // of the file that was read; its times are those of bytes_read()
-  std::shared_ptr<const Fd> fd;      // null: closed; a read on the disk thread shares it
-  Clock::time_point used;            // when `fd` was used last
-  Clock::time_point drain_until;     // in `draining`
+  /// A copy is being unpacked: what is there, and since when it has not grown.
+  std::optional<std::pair<std::uint64_t, Clock::time_point>> unpacked;
+  int short_reads = 0;            // in a row: fewer bytes than the file's size promised
+  FileStat stat;                  // of the file that was read; its times are those of bytes_read()
+  std::shared_ptr<const Fd> fd;   // null: closed; a read on the disk thread shares it
+  Clock::time_point used;         // when `fd` was used last
+  Clock::time_point drain_until;  // in `draining`
   std::chrono::milliseconds retry_delay{0};
   std::vector<std::function<void(const Stream*)>> waiters;  // for the end of folding
 

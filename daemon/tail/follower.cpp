@@ -164,8 +164,7 @@ void Follower::examine(FollowedFile& file, bool was_read) {
   file.looked_in_tick =
       was_read || std::abs(looked_ns - now.changed_ns) < std::chrono::nanoseconds(change_tick).count();
   const bool is_other_file = !now.is_same_file(file.stat);
-  if (is_other_file && now.size < file.bytes_read() && stat_compressed(file.path()).ok())
-    return mark_current(file);  // a copy is being unpacked
+  if (is_other_file && now.size < file.bytes_read() && is_being_unpacked(file, now)) return;
   if (is_other_file) replace(file, now);
   if (now.size < file.bytes_read()) return reset(file, now);
   const bool changed_without_growth =
@@ -325,6 +324,22 @@ void Follower::on_unlinked(FollowedFile& file) {
   const auto wait = polls ? options_.linger / 10 : file.drain_until - now;
   timers_.after(std::max(std::chrono::ceil<std::chrono::milliseconds>(wait), std::chrono::milliseconds(1)),
                 [this, holder = file.shared_from_this()] { check_soon(*holder); });
+}
+
+/// Until the file has not grown for a while: then a copy was left, and the file is another one.
+bool Follower::is_being_unpacked(FollowedFile& file, const FileStat& now) {
+  if (!stat_compressed(file.path()).ok()) return false;
+  const auto time = Clock::now();
+  if (!file.unpacked || file.unpacked->first != now.size) file.unpacked.emplace(now.size, time);
+  const auto until = file.unpacked->second + options_.linger * unpacking_lingers;
+  if (time >= until) return false;
+  if (std::exchange(file.retry_scheduled, true)) return true;
+  timers_.after(std::chrono::ceil<std::chrono::milliseconds>(until - time),
+                [this, holder = file.shared_from_this()] {
+                  holder->retry_scheduled = false;
+                  check_soon(*holder);
+                });
+  return true;
 }
 
 bool Follower::is_compressed(const FollowedFile& file) {

@@ -52,6 +52,8 @@ class Follower {
   static constexpr std::size_t verifications_max = 2;
   /// A missing file waits for so many lingers more while directories are listed: it may be found there.
   static constexpr int looking_lingers_max = 10;
+  /// A file that has not grown for so long is not being unpacked from its compressed copy.
+  static constexpr int unpacking_lingers = 10;
 
   class Owner {
    public:
@@ -134,6 +136,7 @@ class Follower {
   void reset(FollowedFile& file, const FileStat& now);
   void reset(FollowedFile& file, const FileStat& now, std::string_view reason);
   void on_unlinked(FollowedFile& file);
+  bool is_being_unpacked(FollowedFile& file, const FileStat& now);
   static bool is_compressed(const FollowedFile& file);
   void rest(FollowedFile& file);
   void retry_after_error(FollowedFile& file, int error);

@@ -79,6 +79,7 @@ struct Follower::Fold {
   FileStat opened;  // before its first byte was read
   /// A later change may have the same change time.
   bool is_just_written = false;
+  bool is_compressed = false;
   int error = 0;  // of errno
   /// Set if the file is not the one whose first `bytes` bytes were known: the reason of the reset that
   /// follows. Clients that resume count on those bytes (Stream::published_bytes).
@@ -88,7 +89,8 @@ struct Follower::Fold {
   bool read_slice() {
     const bool is_complete = feed_slice();
     if (!is_complete) return false;
-    if (source && source->is_compressed()) opened.size = file->bytes_read();
+    is_compressed = source && source->is_compressed();
+    if (is_compressed) opened.size = file->bytes_read();
     source.reset();
     return is_complete;
   }
@@ -147,7 +149,7 @@ struct Follower::Fold {
 
   bool open() {
     auto opened_file = std::make_shared<TranscriptFile>();
-    error = opened_file->open(path);
+    error = opened_file->open(path, bytes);
     if (error) return false;
     source = std::move(opened_file);
     opened = source->stat();
@@ -229,8 +231,8 @@ void Follower::finish_fold(Fold& fold) {
   }
   if (then) then(is_read && !file->is_removed());
   if (!file->is_removed() && is_read) {
-    if (fold.reset_reason) reset(*file, file->stat, fold.reset_reason);
-    check_soon(*file);
+    if (fold.reset_reason && !fold.is_compressed) reset(*file, file->stat, fold.reset_reason);
+    fold.reset_reason&& fold.is_compressed ? remove(*file) : check_soon(*file);  // of another history
   }
   start_verifications();
   end_batch_soon();

@@ -13,9 +13,10 @@ namespace {
 
 class FileHistory final : public History {
  public:
-  FileHistory(IoThread& disk, std::string path, TranscriptOptions options)
+  FileHistory(IoThread& disk, std::string path, std::uint64_t known, TranscriptOptions options)
       : disk_(disk), options_(std::move(options)), reader_(std::make_shared<Reader>()) {
     reader_->path = std::move(path);
+    reader_->known = known;
   }
   const TranscriptOptions& options() const override { return options_; }
 
@@ -39,6 +40,7 @@ class FileHistory final : public History {
  private:
   struct Reader {  // used by one thread at a time
     std::string path;
+    std::uint64_t known = 0;  // bytes
     TranscriptFile file;
     std::uint64_t offset = 0;
     std::unique_ptr<char[]> buffer;
@@ -46,7 +48,7 @@ class FileHistory final : public History {
     long read(std::size_t wanted) {
       if (!file.is_open() && offset > 0) return -EBADF;
       if (!file.is_open())
-        if (const int error = file.open(path)) return -error;
+        if (const int error = file.open(path, known)) return -error;
       buffer = std::make_unique_for_overwrite<char[]>(wanted + feed_padding);
       const long filled = file.read_fully(buffer.get(), wanted, offset);
       if (filled < 0) return filled;
@@ -54,7 +56,7 @@ class FileHistory final : public History {
       std::fill_n(buffer.get() + filled, feed_padding, '\0');
       // The end that is wanted is that of the file that has this name now. The old one may go on growing by
       // another name.
-      const FileStat now = stat_transcript(path), read = file.stat();
+      const FileStat now = stat_transcript(path, known), read = file.stat();
       if (!now.error && read.links > 0 && !now.is_same_file(read)) return -ESTALE;
       return filled;
     }
@@ -70,7 +72,7 @@ RecordText line_before(const std::string& path, std::uint64_t end, std::size_t l
   constexpr std::size_t first_chunk_bytes = TranscriptFile::kept_bytes_max;  // of a compressed one
   RecordText result;
   TranscriptFile file;
-  result.error = file.open(path);
+  result.error = file.open(path, end);
   if (result.error) return result;
   std::string text;
   std::uint64_t begin = end;
@@ -105,8 +107,9 @@ RecordText line_before(const std::string& path, std::uint64_t end, std::size_t l
 
 }  // namespace
 
-std::unique_ptr<History> open_history(IoThread& disk, std::string path, TranscriptOptions options) {
-  return std::make_unique<FileHistory>(disk, std::move(path), std::move(options));
+std::unique_ptr<History> open_history(IoThread& disk, std::string path, std::uint64_t known,
+                                      TranscriptOptions options) {
+  return std::make_unique<FileHistory>(disk, std::move(path), known, std::move(options));
 }
 
 void read_record(IoThread& disk, std::string path, std::uint64_t hash_key, const Cursor& end,

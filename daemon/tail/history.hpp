@@ -75,8 +75,10 @@ class Archive {
   virtual void record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) = 0;
 };
 
-/// Opens the file with the first chunk and keeps it open: a rename does not change what is read.
-std::unique_ptr<History> open_history(IoThread& disk, std::string path, TranscriptOptions options);
+/// Opens the file with the first chunk and keeps it open: a rename does not change what is read. `known`: as
+/// for stat_transcript().
+std::unique_ptr<History> open_history(IoThread& disk, std::string path, std::uint64_t known,
+                                      TranscriptOptions options);
 
 void read_record(IoThread& disk, std::string path, std::uint64_t hash_key, const Cursor& end,
                  std::size_t line_bytes_max, std::function<void(RecordText)> then);

@@ -17,6 +17,7 @@
 #include "tail/copied_history.hpp"
 #include "tail/discovery.hpp"
 #include "tail/follower.hpp"
+#include "tail/known_part.hpp"
 
 namespace earshot::tail {
 namespace {
@@ -27,13 +28,10 @@ const AgentProgram& program_of(const Node& directory) { return *directory.second
 
 bool is_compressed(const FileStat& stat) { return stat.size == unknown_bytes; }
 
-/// Records the attributes of a cold file. Returns the size that was known before. One that was compressed
-/// before it was found is known wholly.
+/// Records the attributes of a cold file. Returns the size that was known before.
 std::uint64_t update_cold(Discovery::File& file, const FileStat& stat) {
   file.modified_ms = stat.modified_ms();
-  if (is_compressed(stat)) return file.size;
-  const std::uint64_t known_bytes = std::exchange(file.size, stat.size);
-  return known_bytes == unknown_bytes ? stat.size : known_bytes;
+  return is_compressed(stat) ? file.size : std::exchange(file.size, stat.size);
 }
 
 /// Directory and stem of a transcript's path.
@@ -85,8 +83,9 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
   void start(std::function<void()> on_ready) {
     is_running_ = true;
     on_ready_ = std::move(on_ready);
+    started_ms_ = wall_now_ms();
     recent_since_ms_ =
-        wall_now_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(options_.recent).count();
+        started_ms_ - std::chrono::duration_cast<std::chrono::milliseconds>(options_.recent).count();
     discovery_.start(*watcher_);
   }
 
@@ -175,7 +174,14 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
       const std::string path = Discovery::transcript_path(*located.directory, located.stem);
       const FileStat stat = stat_transcript(path, file.size);
       if (stat.error || !stat.is_regular()) return then(nullptr);
-      if (new_files_.contains(path) || (file.size == 0 && may_be_copy(*located.directory)))
+      if (file.size == unknown_bytes && !is_compressed(stat)) {
+        unpacked_[path].waiters.push_back([this, own = std::string(name), then](bool is_found) {
+          is_found ? fold(own, then) : then(nullptr);
+        });
+        return find_known(*located.directory, located.stem, path, true);
+      }
+      const bool is_new = new_files_.contains(path) || (file.size == 0 && may_be_copy(*located.directory));
+      if (is_new && !is_compressed(stat))
         return check_new(*located.directory, located.stem, file, {std::move(then)});
       // Only the known bytes are skipped: a client that resumes meanwhile receives the rest as events.
       discovery_.set_inode(located.directory->first, located.stem, stat.inode);
@@ -222,7 +228,7 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
 
   std::unique_ptr<History> history(const Stream& stream) {
     const Root* root = find_root(stream.name());
-    return open_history(disk_, stream.path(),
+    return open_history(disk_, stream.path(), stream.published_bytes(),
                         {options_.hash_key, stream.path_identity().agent, options_.line_bytes_max, nullptr,
                          root ? &root->program->format() : &default_program().format()});
   }
@@ -256,35 +262,24 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
   struct Retry {
     std::chrono::milliseconds delay{0};
     bool is_scheduled = false;
-    bool must_fold = false;  // a fold failed
+    bool must_fold = false;       // a fold failed
+    std::int64_t changed_ns = 0;  // of a compressed copy then
   };
   using Waiters = std::vector<std::function<void(const Stream*)>>;
   struct NewFile {
     bool has_changed = false;  // since it was read
-    bool is_waiting = false;   // for a change
+    std::uint64_t wait = 0;    // number of the wait for a change that ends it; 0: none
     std::uint64_t bytes = 0;   // when everything in it was repeated
     Waiters waiters;
   };
 
-  /// A compressed transcript of which the length is being found.
-  struct MeasuredCopy {
-    static constexpr std::size_t slice_bytes = 8 << 20;  // between slices the disk thread can do other work
-
-    TranscriptFile file;
+  /// A copy that is being unpacked: what is there, and since when it has not grown.
+  struct Unpacked {
     std::uint64_t bytes = 0;
-    int error = 0;
-
-    /// True: it is found, or `error` is set.
-    bool measure_slice() {
-      std::string buffer(64 << 10, '\0');
-      for (const std::uint64_t end = bytes + slice_bytes; error == 0 && bytes < end;) {
-        const long got = file.read_at(buffer.data(), buffer.size(), bytes);
-        if (got < 0) error = static_cast<int>(-got);
-        if (got == 0) return true;
-        bytes += static_cast<std::uint64_t>(std::max(got, 0L));
-      }
-      return error != 0;
-    }
+    Clock::time_point since;
+    bool is_scheduled = false;  // to be examined again
+    bool is_read = false;       // what in it is known is being found
+    std::vector<std::function<void(bool is_found)>> waiters;
   };
 
   struct Located {
@@ -405,7 +400,12 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     live_.erase(&file);
     const auto [directory, stem] = split_path(file.path());
     const Discovery::File* known = discovery_.find(directory, stem);
-    if (known && known->followed.get() == &file) discovery_.erase(file.path());
+    if (!known || known->followed.get() != &file) return;
+    discovery_.erase(file.path());
+    if (!file.is_left && is_compressed(stat_transcript(file.path())))  // of another history
+      disk_.soon([this, path = file.path()] {
+        discovery_.on_change({watch::ChangeHint::Where::path, path});
+      });
   }
 
   /// Folds the first `bytes` bytes, which were known; the rest follows as events. Behind the published cursor
@@ -472,8 +472,11 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
       if (node.second.is_left) return on_file_dropped(node, stem, *known);
     }
     file.state = FollowedFile::State::removed;
-    retries_[path].must_fold = true;
-    retry_later(path);
+    Retry& retry = retries_[path];
+    retry.must_fold = true;
+    const FileStat stat = stat_transcript(path);
+    if (!is_compressed(stat)) return retry_later(path);
+    retry.changed_ns = stat.changed_ns;  // until it changes
   }
 
   /// Examines a cold file again that could not be examined or read; the change it was examined for has no
@@ -498,7 +501,7 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
   void on_file_found(Node& directory, const std::string& stem, Discovery::File& file,
                      const FileStat& stat) override {
     if (discovery_.is_starting()) {
-      if (is_compressed(stat)) return unread_.push_back(Discovery::transcript_path(directory, stem));
+      if (is_compressed(stat)) return void(unread_.insert(Discovery::transcript_path(directory, stem)));
       if (file.modified_ms < recent_since_ms_) return;
       return fold_known(follow(directory, stem, file, stat), stat.size);
     }
@@ -510,8 +513,7 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
   /// Whether the compressed transcripts can be unpacked, one after the other.
   void check_compressed() {
     if (unread_.empty()) return;
-    std::string path = std::move(unread_.front());
-    unread_.pop_front();
+    const std::string path = *unread_.begin();
     auto work = [path] {
       TranscriptFile file;
       char first = 0;
@@ -520,7 +522,8 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     };
     disk_.run(std::move(work), [this, path](int error) {
       const Located located = locate_path(path);
-      if (error && located.file && !located.file->followed) problems_.set(path, error);
+      if (located.file && !located.file->followed) error ? problems_.set(path, error) : problems_.clear(path);
+      unread_.erase(path);
       check_compressed();
     });
   }
@@ -546,7 +549,7 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     std::move(waiters.begin(), waiters.end(), std::back_inserter(at->second.waiters));
     if (!is_first) {
       at->second.has_changed = true;
-      if (at->second.is_waiting && stat_file(path).size != at->second.bytes) check_again(path);
+      if (at->second.wait && stat_file(path).size != at->second.bytes) check_again(path, at->second.wait);
       return;
     }
     look(path, transcript_options(directory, stem));
@@ -624,14 +627,15 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     NewFile& checked = new_files_.at(path);
     if (reader.error() || checked.bytes == reader.bytes_read()) return false;
     checked.bytes = reader.bytes_read();
-    checked.is_waiting = true;
-    timers_.after(options_.linger, [this, path] { check_again(path); });
+    checked.wait = ++waits_;
+    timers_.after(options_.linger, [this, path, wait = checked.wait] { check_again(path, wait); });
     return true;
   }
 
-  void check_again(const std::string& path) {
+  void check_again(const std::string& path, std::uint64_t wait) {
     const auto checked = new_files_.find(path);
-    if (checked == new_files_.end() || !std::exchange(checked->second.is_waiting, false)) return;
+    if (checked == new_files_.end() || checked->second.wait != wait) return;
+    checked->second.wait = 0;
     const Located located = locate_path(path);
     if (located.file && !located.file->followed)
       return look(path, transcript_options(*located.directory, located.stem));
@@ -656,6 +660,12 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
       return answer(checked.waiters, nullptr);
     }
     discovery_.set_inode(node->first, stem, stat.inode);
+    if (is_compressed(stat)) {
+      file->size = unknown_bytes;
+      const auto followed = follow(*node, stem, *file, stat);
+      followed->waiters = std::move(checked.waiters);
+      return fold_known(followed, unknown_bytes);
+    }
     const bool is_other = reader.error() == ENOENT || reader.error() == ESTALE ||
                           (!reader.error() && !stat.is_same_file(reader.stat()));
     if (is_other || stat.size < reader.bytes_read())
@@ -721,8 +731,7 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
 
   void check_cold(Node& directory, const std::string& stem, Discovery::File& file, const FileStat* listed) {
     const std::string path = Discovery::transcript_path(directory, stem);
-    const bool is_whole = listed && listed->size >= file.size;
-    const FileStat stat = is_whole ? *listed : stat_transcript(path, file.size);
+    const FileStat stat = listed ? *listed : stat_transcript(path);
     if (stat.is_missing() && wait_for_new_name(path)) return;
     if (stat.is_missing() || (!stat.error && !stat.is_regular())) {
       remove_cold(directory, stem, file);
@@ -740,11 +749,10 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
       problems_.clear(path);
     }
     discovery_.set_inode(directory.first, stem, stat.inode);
+    if (stat.size < file.size && is_being_unpacked(directory, stem, file, stat)) return;
+    forget_unpacked(path);
     const std::uint64_t known_bytes = update_cold(file, stat);
-    if (is_compressed(stat)) {
-      if (known_bytes == unknown_bytes && stat_file(path).ok()) measure(path);
-      return;
-    }
+    if (is_compressed(stat)) return on_compressed(directory, stem, file, stat);
     if (known_bytes == 0 && !must_fold && !published_.contains(path)) return check_new(directory, stem, file);
     if (stat.size < known_bytes)
       begin_new_history(*follow(directory, stem, file, stat), "truncated");
@@ -752,24 +760,80 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
       fold_known(follow(directory, stem, file, stat), known_bytes);
   }
 
-  /// A copy that was compressed before it was found is being unpacked: what is in it is known.
-  void measure(const std::string& path) {
-    if (!measured_.insert(path).second) return;
-    auto copy = std::make_shared<MeasuredCopy>();
-    copy->error = copy->file.open(path + std::string(compressed_suffix));
-    measure_more(path, std::move(copy));
+  /// One that could not be read is read again when it has changed.
+  void on_compressed(Node& directory, const std::string& stem, Discovery::File& file, const FileStat& stat) {
+    const std::string path = Discovery::transcript_path(directory, stem);
+    const auto retry = retries_.find(path);
+    if (retry != retries_.end() && retry->second.must_fold) {
+      if (retry->second.changed_ns != stat.changed_ns)
+        fold_known(follow(directory, stem, file, stat), file.size);
+    } else if (problems_.contains(path) && unread_.insert(path).second && unread_.size() == 1) {
+      check_compressed();
+    }
   }
 
-  void measure_more(const std::string& path, std::shared_ptr<MeasuredCopy> copy) {
-    auto work = [copy] { return copy->measure_slice(); };
-    disk_.run(std::move(work), [this, path, copy](bool is_complete) {
-      if (!is_complete) return measure_more(path, copy);
-      measured_.erase(path);
+  /// The file has less than is known. True: a copy is being unpacked, until it is gone or, where it stays,
+  /// the file has not grown for a while; or what in it is known is being found.
+  bool is_being_unpacked(Node& directory, const std::string& stem, const Discovery::File& file,
+                         const FileStat& stat) {
+    const std::string path = Discovery::transcript_path(directory, stem);
+    const auto now = Clock::now();
+    const auto [at, is_first] = unpacked_.try_emplace(path);
+    Unpacked& unpacked = at->second;
+    if (unpacked.is_read) return true;
+    if (is_first || unpacked.bytes != stat.size) unpacked.bytes = stat.size, unpacked.since = now;
+    const bool is_whole =
+        now >= unpacked.since + options_.linger * Follower::unpacking_lingers || !stat_compressed(path).ok();
+    if (!is_whole && unpacked.is_scheduled) return true;
+    if (file.size == unknown_bytes)
+      find_known(directory, stem, path, is_whole);
+    else if (!is_whole)
+      check_unpacked_later(path);
+    return file.size == unknown_bytes || !is_whole;
+  }
+
+  void check_unpacked_later(const std::string& path) {
+    if (std::exchange(unpacked_[path].is_scheduled, true)) return;
+    timers_.after(options_.linger, [this, path] {
+      if (const auto scheduled = unpacked_.find(path); scheduled != unpacked_.end())
+        scheduled->second.is_scheduled = false;
       const Located located = locate_path(path);
-      if (!located.file || located.file->followed || located.file->size != unknown_bytes) return;
-      if (const FileStat stat = stat_file(path); stat.ok())
-        located.file->size = copy->error ? stat.size : copy->bytes;
+      if (!located.file || located.file->followed) return forget_unpacked(path);
       check_cold(*located.directory, located.stem, *located.file, nullptr);
+    });
+  }
+
+  void forget_unpacked(const std::string& path) {
+    if (const auto unpacked = unpacked_.find(path); unpacked != unpacked_.end() && !unpacked->second.is_read)
+      unpacked_.erase(unpacked);
+  }
+
+  /// Of one that was compressed before it was found: what is older than that was in the copy. `is_whole`:
+  /// else something later shows that all of the copy was unpacked.
+  void find_known(const Node& directory, const std::string& stem, const std::string& path, bool is_whole) {
+    if (std::exchange(unpacked_[path].is_read, true)) return;
+    find_more_known(path, std::make_shared<KnownPart>(path, transcript_options(directory, stem), started_ms_),
+                    is_whole);
+  }
+
+  void find_more_known(const std::string& path, std::shared_ptr<KnownPart> part, bool is_whole) {
+    auto work = [part] { return part->read_slice(); };
+    disk_.run(std::move(work), [this, path, part, is_whole](bool is_complete) {
+      if (!is_complete) return find_more_known(path, part, is_whole);
+      Unpacked& unpacked = unpacked_[path];
+      unpacked.is_read = false;
+      if (!is_whole && !part->is_over() && !part->error()) return check_unpacked_later(path);
+      const auto waiters = std::exchange(unpacked.waiters, {});
+      forget_unpacked(path);
+      const Located located = locate_path(path);
+      const auto is_unknown = [&] {
+        return located.file && !located.file->followed && located.file->size == unknown_bytes;
+      };
+      if (is_unknown() && !part->error()) located.file->size = part->bytes();
+      for (const auto& waiter : waiters) waiter(!part->error());
+      if (!part->error() && !waiters.empty()) return;  // it is folded
+      if (located.file && !located.file->followed && !part->error())
+        check_cold(*located.directory, located.stem, *located.file, nullptr);
     });
   }
 
@@ -822,6 +886,7 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     retries_.erase(path);
     problems_.clear(path);
     published_.erase(path);
+    forget_unpacked(path);
     observer_.on_removed(cold_stream(directory, stem, file));
     follower_.end_batch_soon();
     discovery_.erase(path);
@@ -900,6 +965,7 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
   FileProblems problems_;
   Counters counters_;
   std::unordered_map<std::string, NewFile> new_files_;  // by path, while they are examined
+  std::uint64_t waits_ = 0;                             // of these, so far
   std::set<std::string_view> copied_programs_;          // which have records with ids
   Workspace workspace_;                                 // for compaction markers
   Follower follower_;
@@ -907,7 +973,7 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
   watch::WatchMux& mux_;
   watch::Watcher* watcher_ = nullptr;  // of mux_
   std::function<void()> on_ready_;
-  std::int64_t recent_since_ms_ = 0;
+  std::int64_t started_ms_ = 0, recent_since_ms_ = 0;
   std::unordered_set<const FollowedFile*> live_;  // added and not removed
   std::size_t pending_metas_ = 0;
   std::unique_ptr<ColdStream> found_;        // the last result of find()
@@ -919,8 +985,8 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     std::string path;
   };
   std::deque<Missing> missing_;                   // cold files, in the order of time
-  std::deque<std::string> unread_;                // paths of compressed files, after the start
-  std::set<std::string> measured_;                // likewise, of which the length is being found
+  std::set<std::string> unread_;                  // paths of compressed files to check
+  std::map<std::string, Unpacked> unpacked_;      // cold files, by path
   std::set<std::string> missing_paths_;           // of these
   BoundedMap<std::string, renamed_max> renamed_;  // by the former name
   bool is_running_ = false;

@@ -208,14 +208,15 @@ void Publisher::subscribe_all() {
     const bool is_live = stream.transcript() != nullptr;
     if (known != streams_.end()) known->second.subscription_round = rounds_;
     if (!is_live && known == streams_.end()) return;
-    if (!is_live && stream.published_bytes() == unknown_bytes) return;  // compressed: it was published before
-    if (!is_live && known->second.last.offset == stream.published_bytes()) {
+    const std::uint64_t bytes = stream.published_bytes();
+    if (!is_live && bytes == unknown_bytes && !must_verify(known->second, stream)) return;
+    if (!is_live && known->second.last.offset == bytes) {
       cold.push_back(stream.name());
       if (!must_verify(known->second, stream)) return;
     }
     StreamProgress& progress = known == streams_.end() ? streams_[stream.name()] : known->second;
     progress.subscription_round = rounds_;
-    if (!is_live) progress.verified_bytes = stream.published_bytes();
+    if (!is_live) progress.verified_bytes = bytes;
     progress.unreadable = false;
     if (progress.last == begin_cursor && !progress.subject.empty() && progress.history.empty())
       progress.history = random_hex(history_bytes);  // removed and created again

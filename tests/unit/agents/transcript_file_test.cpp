@@ -59,8 +59,20 @@ TEST_CASE("fault 133: a compressed transcript reads as the transcript, at any pl
     const std::size_t offset = random() % all.size(), wanted = 1 + random() % 200'000;
     const long got = file.read_fully(buffer.data(), wanted, offset);
     REQUIRE(got == static_cast<long>(std::min(wanted, all.size() - offset)));
-    REQUIRE(all.compare(offset, static_cast<std::size_t>(got), buffer, 0, static_cast<std::size_t>(got)) == 0);
+    REQUIRE(all.compare(offset, static_cast<std::size_t>(got), buffer, 0, static_cast<std::size_t>(got)) ==
+            0);
   }
+}
+
+TEST_CASE("fault 133: a compressed file may end with a full buffer, but not go on without content") {
+  for (const std::size_t bytes : {std::size_t{1} << 17, std::size_t{1} << 18})
+    CHECK(Compressed(compressed(std::string(bytes, 'a'))).error_at_end() == 0);
+  const std::string empty = compressed("");
+  std::string many;
+  while (many.size() < 4096) many += empty;
+  CHECK(Compressed(many + compressed("a")).error_at_end() == 0);
+  while (many.size() <= TranscriptFile::empty_bytes_max + (128 << 10)) many += many;
+  CHECK(Compressed(many + compressed("a")).error_at_end() == EBADMSG);
 }
 
 TEST_CASE("fault 133: the transcript comes before its compressed copy") {
@@ -73,6 +85,9 @@ TEST_CASE("fault 133: the transcript comes before its compressed copy") {
   CHECK_FALSE(file.is_compressed());
   CHECK(std::string(buffer, static_cast<std::size_t>(file.read_at(buffer, sizeof buffer, 0))) == "plain\n");
   CHECK(stat_transcript(copy.path).size == 6);
+  REQUIRE(file.open(copy.path, 7) == 0);  // it is being unpacked
+  CHECK(file.is_compressed());
+  CHECK(stat_transcript(copy.path, 7).size == unknown_bytes);
   REQUIRE(file.open(copy.path + ".zst") == 0);
   CHECK(std::string(buffer, static_cast<std::size_t>(file.read_at(buffer, sizeof buffer, 0))) == "copy\n");
   std::filesystem::remove(copy.path + ".zst");
@@ -91,5 +106,6 @@ TEST_CASE("fault 133: a compressed transcript that is damaged, or needs too much
   for (const std::size_t bytes : {std::size_t{3}, std::size_t{20}, whole.size() / 2, whole.size() - 1})
     CHECK(Compressed(std::string_view(whole).substr(0, bytes)).error_at_end() == EBADMSG);
   CHECK(Compressed(compressed(numbered_lines(10), TranscriptFile::window_log_max)).error_at_end() == 0);
-  CHECK(Compressed(compressed(numbered_lines(10), TranscriptFile::window_log_max + 1)).error_at_end() == EFBIG);
+  CHECK(Compressed(compressed(numbered_lines(10), TranscriptFile::window_log_max + 1)).error_at_end() ==
+        EFBIG);
 }

@@ -48,8 +48,8 @@ struct Compressing {
   }
   /// What follows the known text is sent, and nothing else.
   void check_resumes() {
-    append(path, prompts(8, 9));
-    const Fold all(text + prompts(8, 9), {}, text.size());
+    append(path, later);
+    const Fold all(text + later, {}, text.size());
     const Lines fresh(all.events.begin() + static_cast<std::ptrdiff_t>(all.events_known), all.events.end());
     fixture.until([&] {
       return fixture.observer.has("r/p/s") && fixture.tail->find("r/p/s")->transcript()->end() == all.end;
@@ -62,8 +62,14 @@ struct Compressing {
 
   TemporaryDirectory root;
   const std::string path = root / "projects/p/s.jsonl";
-  const std::string text = prompts(0, 8);
+  const std::string text = prompts(0, 8), later = later_prompt();
   TailFixture fixture;
+
+ private:
+  static std::string later_prompt() {
+    std::string line = prompt(8);
+    return line.replace(line.find("2026"), 4, "2126");
+  }
 };
 
 constexpr std::chrono::hours never{-1};  // folds nothing at start
@@ -100,9 +106,35 @@ TEST_CASE("fault 133: a transcript that was compressed before the start is histo
   }
   SECTION("it is unpacked, and resumed later") {
     test.unpack();
-    test.fixture.idle();
-    CHECK(test.stream()->published_bytes() == test.text.size());
+    if (GENERATE(true, false))
+      test.fixture.until([&] { return test.stream()->published_bytes() == test.text.size(); });
     test.check_resumes();
+  }
+  SECTION("it is unpacked and resumed at once") {
+    append(test.path, test.text + test.later);
+    fs::remove(test.path + ".zst");
+    const Fold all(test.text + test.later, {}, test.text.size());
+    test.fixture.until(
+        [&] { return test.fixture.observer.has("r/p/s") && test.stream()->transcript()->end() == all.end; });
+    CHECK(test.fixture.observer.streams["r/p/s"].events.size() == all.events.size() - all.events_known);
+  }
+  SECTION("a client wants it while it is unpacked") {
+    append(test.path, test.text.substr(0, 300));
+    const tail::Stream* folded = nullptr;
+    test.fixture.tail->fold("r/p/s", [&](const tail::Stream* stream) { folded = stream; });
+    test.fixture.until([&] { return folded != nullptr; });
+    CHECK(folded->transcript()->end() == Fold(test.text).end);
+    append(test.path, test.text.substr(300));
+    fs::remove(test.path + ".zst");
+    test.check_resumes();
+  }
+  SECTION("it is unpacked, and a client wants it then") {
+    append(test.path, test.text + test.later);
+    fs::remove(test.path + ".zst");
+    const tail::Stream* folded = nullptr;
+    test.fixture.tail->fold("r/p/s", [&](const tail::Stream* stream) { folded = stream; });
+    test.fixture.until([&] { return folded != nullptr; });
+    test.fixture.same("r/p/s", test.path, test.text.size());
   }
   SECTION("it is removed") {
     fs::remove(test.path + ".zst");
@@ -128,6 +160,46 @@ TEST_CASE("fault 133: a transcript that is compressed while it is followed stays
     fs::remove(test.path + ".zst");
     test.fixture.until([&] { return !test.fixture.observer.has("r/p/s"); });
   }
+}
+
+TEST_CASE("fault 133: a transcript of which a copy was left is followed, whatever it becomes") {
+  Compressing test(GENERATE(std::chrono::seconds(std::chrono::hours(1)), std::chrono::seconds(never)));
+  rewrite(test.path, test.text);
+  rewrite(test.path + ".zst", compressed(prompts(20, 22)));
+  test.fixture.start();
+  SECTION("another one that is shorter") {
+    rewrite(test.path + ".new", test.later);
+    fs::rename(test.path + ".new", test.path);
+    test.fixture.same("r/p/s", test.path);
+    CHECK(test.fixture.observer.streams["r/p/s"].resets.size() == 1);
+  }
+  SECTION("what is in the copy") {
+    append(test.path, test.later);  // it is verified when a client resumes
+    test.fixture.until([&] { return test.fixture.observer.has("r/p/s"); });
+    test.fixture.read("r/p/s");
+    fs::remove(test.path);
+    const Cursor end = Fold(prompts(20, 22)).end;
+    test.fixture.until([&] {
+      const tail::Stream* const stream = test.stream();
+      if (stream && stream->transcript()) test.fixture.tail->request_verify(*stream);
+      return stream && stream->transcript() && stream->transcript()->end() == end;
+    });
+  }
+}
+
+TEST_CASE(
+    "fault 133: a compressed transcript that is written under its final name is read when it is whole") {
+  Compressing test;
+  if (GENERATE(true, false)) test.fixture.start();
+  const std::string bytes = compressed(test.text);
+  append(test.path + ".zst", bytes.substr(0, bytes.size() / 2));
+  if (!test.fixture.tail->counters().directories) test.fixture.start();
+  test.fixture.until([&] { return test.has_problem(); });
+  append(test.path + ".zst", bytes.substr(bytes.size() / 2));
+  test.fixture.until([&] { return !test.has_problem(); });
+  bool is_folded = false;
+  test.fixture.tail->fold("r/p/s", [&](const tail::Stream* stream) { is_folded = stream != nullptr; });
+  test.fixture.until([&] { return is_folded; });
 }
 
 TEST_CASE("fault 133: a cold transcript that is compressed is known to its former end") {

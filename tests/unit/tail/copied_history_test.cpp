@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "unit/support/compressed.hpp"
 #include "unit/tail/tail_fixture.hpp"
 
 namespace fs = std::filesystem;
@@ -133,6 +134,55 @@ TEST_CASE("fault 125: a copy is removed, or cut, while what it repeats is found"
   append(fork.path, prompt(400, "fork"));
   const Lines events = fold_of(contents(fork.path));
   fork.fixture.until([&] { return fork.events() == events; });
+}
+
+TEST_CASE("fault 125: a copy is compressed while it waits for more") {
+  Fork fork;
+  append(fork.path, Fork::fork_of(0, 5));
+  fork.fixture.idle();
+  CHECK_FALSE(fork.fixture.observer.has("r/p/fork"));
+  rewrite(fork.path + ".zst", compressed(contents(fork.path)));
+  fs::remove(fork.path);
+  fork.fixture.until([&] { return fork.fixture.observer.has("r/p/fork"); });
+  CHECK(fork.events().empty());
+}
+
+TEST_CASE("fault 125: an empty transcript is compressed, and a client wants it") {
+  Fork fork;
+  append(fork.root / "projects/p/empty.jsonl", "");
+  fork.fixture.idle();
+  rewrite(fork.root / "projects/p/empty.jsonl.zst", compressed(""));
+  fs::remove(fork.root / "projects/p/empty.jsonl");
+  bool is_answered = false;
+  fork.fixture.tail->fold("r/p/empty", [&](const tail::Stream*) { is_answered = true; });
+  fork.fixture.until([&] { return is_answered; });
+}
+
+TEST_CASE("fault 125: each record that a copy repeats is waited for as long") {
+  constexpr auto linger = 300ms;
+  TemporaryDirectory root;
+  fs::create_directories(root / "projects/p");
+  append(root / "projects/p/s.jsonl", prompts(0, 5));
+  tail::Options options = TailFixture::options(root.path());
+  options.linger = linger;
+  TailFixture fixture(std::move(options), Mode::both);
+  fixture.start();
+  fixture.read("r/p/s");
+  const std::string path = root / "projects/p/fork.jsonl";
+  auto last = Clock::now();
+  const auto append_now = [&](int n) {
+    append(path, prompt(n, "fork"));
+    last = Clock::now();
+  };
+  append_now(0);
+  for (int n = 1; n < 5; ++n) {
+    const auto until = last + linger * 2 / 3;
+    fixture.until([&] { return Clock::now() >= until; });
+    if (Clock::now() > last + linger * 9 / 10) return;  // this machine is too busy to tell
+    append_now(n);
+  }
+  fixture.until([&] { return fixture.observer.has("r/p/fork"); });
+  CHECK(fixture.observer.streams["r/p/fork"].events.empty());
 }
 
 }  // namespace copied_history_test

@@ -207,10 +207,11 @@ class TailFixture {
              stream->transcript()->bytes_read() == contents(stream->path()).size();
     });
   }
-  /// Waits until the observer has the events of a fold of the file.
-  void same(const std::string& name, const std::string& path) {
+  /// Waits until the observer has the events of a fold of the file, without those of its `known` bytes.
+  void same(const std::string& name, const std::string& path, std::size_t known = 0) {
     const std::string bytes = contents(path);
-    const Lines events = fold_of(bytes);
+    const Fold all(bytes, {}, known);
+    const Lines events(all.events.begin() + static_cast<std::ptrdiff_t>(all.events_known), all.events.end());
     until([&] {
       const auto* stream = observer.has(name) ? tail->find(name) : nullptr;
       return stream && stream->transcript()->bytes_read() == bytes.size() &&
