@@ -825,15 +825,17 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
       if (!is_whole && !part->is_over() && !part->error()) return check_unpacked_later(path);
       const auto waiters = std::exchange(unpacked.waiters, {});
       forget_unpacked(path);
+      const int error = part->error();
+      if (const Located known = locate_path(path);
+          !error && known.file && !known.file->followed && known.file->size == unknown_bytes)
+        known.file->size = part->bytes();
+      for (const auto& waiter : waiters) waiter(!error);
       const Located located = locate_path(path);
-      const auto is_unknown = [&] {
-        return located.file && !located.file->followed && located.file->size == unknown_bytes;
-      };
-      if (is_unknown() && !part->error()) located.file->size = part->bytes();
-      for (const auto& waiter : waiters) waiter(!part->error());
-      if (!part->error() && !waiters.empty()) return;  // it is folded
-      if (located.file && !located.file->followed && !part->error())
-        check_cold(*located.directory, located.stem, *located.file, nullptr);
+      if (!located.file || located.file->followed) return;
+      if (!error || error == ENOENT)
+        return check_cold(*located.directory, located.stem, *located.file, nullptr);
+      problems_.set(path, error);
+      retry_later(path);
     });
   }
 
