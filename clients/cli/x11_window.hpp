@@ -1,6 +1,4 @@
-// Windows of an X server, found by the process that owns them, and brought to the front. Speaks the X
-// protocol itself: an X library would be loaded by every run of `earshot`, for the six requests that this
-// needs.
+// Windows of an X server, found by the process that owns them, and brought to the front.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,12 +12,9 @@ namespace earshot::cli {
 /// The display's number of `:1.0`, `:1` or `unix:1`; nothing for a display of another machine.
 std::optional<unsigned> local_display(std::string_view display);
 
-/// The MIT-MAGIC-COOKIE-1 for a local display, from the content of an Xauthority file; empty: there is none.
-std::string find_x11_cookie(std::string_view authority, unsigned display, std::string_view host);
-
 struct X11Options {
   std::string display;    // of DISPLAY
-  std::string authority;  // path of the Xauthority file; empty or missing: none is sent
+  std::string authority;  // path of the Xauthority file; empty: the process's own, or none
 };
 
 struct X11Window {
@@ -30,7 +25,8 @@ struct X11Window {
 
 /// Activates a window of the first of `pids` that has one: through the window manager, or without one by
 /// raising it and setting the input focus. Of several windows of that process `preferred` (0: none) is taken,
-/// else the topmost one. Returns the reason if there is no window, or no display.
+/// else the topmost one. Returns the reason if there is no window, or no display. Changes XAUTHORITY of this
+/// process.
 std::variant<X11Window, std::string> activate_x11_window(const X11Options& options,
                                                          const std::vector<std::int64_t>& pids,
                                                          std::uint32_t preferred);
