@@ -153,6 +153,13 @@ int doctor_command(const ReportOptions& options) {
   const std::vector<doctor::Root> roots = find_roots(probe);
   const std::int64_t now = now_ms();
   add(doctor::check_roots(roots, now));
+  if (health != nullptr) {
+    std::vector<std::string> monitored;
+    for (const doctor::Root& root : roots) monitored.push_back(root.path);
+    std::vector<doctor::Root> others = doctor::unmonitored_roots(monitored);
+    for (doctor::Root& root : others) doctor::scan_root(root);
+    add(doctor::check_unmonitored(others));
+  }
   std::uint64_t directories = 0;
   std::int64_t newest_ms = 0;
   for (const doctor::Root& root : roots) {

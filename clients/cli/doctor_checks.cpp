@@ -301,6 +301,41 @@ std::vector<Root> default_roots() {
   return roots;
 }
 
+std::vector<Root> unmonitored_roots(const std::vector<std::string>& monitored,
+                                    const Environment& environment) {
+  const auto home_only = [&](const char* name) {
+    return std::string_view(name) == "HOME" ? environment(name) : std::nullopt;
+  };
+  std::vector<std::string> usual;
+  for (const AgentProgram* program : agent_programs())
+    for (std::string& path : program->default_roots(home_only)) usual.push_back(std::move(path));
+  const auto is_in = [](const std::vector<std::string>& paths, const std::string& path) {
+    return std::find(paths.begin(), paths.end(), path) != paths.end();
+  };
+  std::vector<Root> roots;
+  for (const earshot::Root& each : earshot::default_roots(environment).roots) {
+    if (is_in(usual, each.path) || is_in(monitored, each.path)) continue;
+    Root root;
+    root.path = each.path;
+    root.program = each.program;
+    roots.push_back(std::move(root));
+  }
+  return roots;
+}
+
+Findings check_unmonitored(const std::vector<Root>& roots) {
+  Findings findings;
+  for (const Root& root : roots)
+    if (root.transcripts > 0)
+      findings.push_back({Level::warning, "root",
+                          "the daemon does not monitor " + root.path + ", where this shell's " +
+                              std::string(program_label(root.program->program())) + " keeps " +
+                              plural(root.transcripts, "transcript"),
+                          "install the service again from this shell, or add the directory to `roots` of "
+                          "earshot.toml, and restart it"});
+  return findings;
+}
+
 void scan_root(Root& root) {
   if (const Directory directory(root.path, Symlinks::follow); directory.error() != 0) {
     root.exists = directory.error() != ENOENT;

@@ -57,14 +57,18 @@ struct Root {
   std::uint64_t transcripts = 0, unreadable = 0, directories = 0;
   std::string unreadable_example;
   std::vector<std::string> damaged;  // compressed transcripts
-  std::string error;  // of the root itself
+  std::string error;                 // of the root itself
   std::int64_t newest_ms = 0;
 };
 /// Those of all agent programs, as earshotd finds them.
 std::vector<Root> default_roots();
-/// Counts transcripts; opens no file.
+/// Those that variables or settings name, by this environment, and that are not `monitored` (paths).
+std::vector<Root> unmonitored_roots(const std::vector<std::string>& monitored,
+                                    const Environment& environment = process_environment);
+/// Counts transcripts; opens compressed ones only.
 void scan_root(Root& root);
 Findings check_roots(const std::vector<Root>& roots, std::int64_t now_ms);
+Findings check_unmonitored(const std::vector<Root>& roots);
 
 struct Kernel {
   std::optional<std::uint64_t> watches_max, instances_max;                      // per user

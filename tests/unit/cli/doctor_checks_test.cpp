@@ -144,6 +144,29 @@ TEST_CASE("a missing configured root is a warning, an unreadable one a problem")
   CHECK(level(doc::check_roots({root}, 0), "root") == doc::Level::problem);
 }
 
+TEST_CASE(
+    "fault 133: a directory that this shell's variable names and the daemon does not monitor is reported") {
+  const TemporaryDirectory home;
+  const std::string moved = home.path("moved");
+  const auto environment = [&](const char* name) -> std::optional<std::string> {
+    if (std::string_view(name) == "HOME") return home.path("");
+    if (std::string_view(name) == "CLAUDE_CONFIG_DIR") return moved;
+    return std::nullopt;
+  };
+  std::vector<doc::Root> roots = doc::unmonitored_roots({home.path(".codex")}, environment);
+  REQUIRE(roots.size() == 1);
+  CHECK(roots.front().path == moved);
+  CHECK(doc::unmonitored_roots({moved}, environment).empty());
+  CHECK(doc::check_unmonitored(roots).empty());  // nothing is in it
+  std::filesystem::create_directories(moved + "/projects/p");
+  std::ofstream(moved + "/projects/p/s.jsonl") << "{}\n";
+  doc::scan_root(roots.front());
+  const auto findings = doc::check_unmonitored(roots);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings.front().text ==
+        "the daemon does not monitor " + moved + ", where this shell's Claude Code keeps 1 transcript");
+}
+
 TEST_CASE("too few watches are reported with the command that raises the limit") {
   doc::Kernel kernel{.watches_max = 8192, .instances_max = 128, .descriptors_max = 4096};
   CHECK(level(doc::check_kernel(kernel, 100, nullptr), "inotify") == doc::Level::ok);
