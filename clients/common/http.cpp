@@ -70,17 +70,20 @@ class Exchange final : public Connection {
     if (response_.is_header_done() && error == beast::error::timeout)
       return end(EndReason::refused, "no answer");
     if (error == beast::error::timeout) return end(EndReason::unreachable, unanswered);
-    if (error == http::error::end_of_stream || error == asio::error::connection_reset ||
-        error == asio::error::broken_pipe)
-      return end(EndReason::closed, ended);
+    const bool is_lost = error == http::error::end_of_stream || error == asio::error::connection_reset ||
+                         error == asio::error::broken_pipe || error == asio::ssl::error::stream_truncated;
+    if (is_lost && response_.got_some()) return end(EndReason::refused, cut_off);
+    if (is_lost) return end(EndReason::closed, ended);
     if (error == http::error::body_limit)
       return end(EndReason::refused,
                  "the response is longer than " + std::to_string(http_response_bytes_max) + " bytes");
-    if (error == http::error::partial_message) return end(EndReason::refused, "the response was cut off");
+    if (error == http::error::partial_message) return end(EndReason::refused, cut_off);
     if (error.category() == http::make_error_code(http::error::bad_version).category())
       return end(EndReason::refused, "the server there does not speak HTTP");
     end(EndReason::refused, error.message());
   }
+
+  static constexpr const char* cut_off = "the response was cut off";
 
   http::request<http::string_body> request_;
   http::response_parser<http::string_body> response_;

@@ -1,5 +1,5 @@
-// The daemon over HTTP: one request and its response, blocking, bounded in time (connection.hpp) and bytes;
-// and its page in the user's browser.
+// The daemon over HTTP: one request and its response, blocking, bounded in bytes, and in time from the
+// resolved address on; and its page in the user's browser.
 #pragma once
 #include <initializer_list>
 #include <string>

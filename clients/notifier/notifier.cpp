@@ -155,6 +155,7 @@ Notifier::Notifier(const Rules& rules, const common::ConnectOptions& daemon, com
 
 Notifier::~Notifier() {
   pages_.stop();
+  requests_.stop();
   sinks_.stop();
   stopped_ = true;
   process();
@@ -313,20 +314,21 @@ void Notifier::report_failing_sinks(std::int64_t now_ms) {
 // Events state the size of the context; its window, and the cost, are in `session` frames.
 void Notifier::ask_for_figures(std::int64_t now_ms) {
   for (const std::string& session : engine_.take_figures_wanted(now_ms)) {
-    pages_.post([this, session] {
+    requests_.post([this, session] {
       const auto found = common::find_daemon(daemon_);
       const auto* const addresses = std::get_if<common::DaemonAddresses>(&found);
-      if (addresses == nullptr) return;
       const std::string target = "/v1/sessions" + common::query({{"session", session}, {"view", "meta"}});
-      const common::HttpResult result = common::send_request(*addresses, {.target = target});
-      if (!result.response.ok()) return;
-      client_.post([this, session, body = result.response.body, alive = std::weak_ptr<bool>(alive_)] {
+      common::HttpResult result;
+      if (addresses != nullptr) result = common::send_request(*addresses, {.target = target});
+      std::string body = result.response.ok() ? std::move(result.response.body) : std::string();
+      client_.post([this, session, body = std::move(body), alive = std::weak_ptr<bool>(alive_)] {
         if (!alive.expired()) apply_figures(session, body);
       });
     });
   }
 }
 
+// An answer without the session, or none, settles it too: its next event asks again.
 void Notifier::apply_figures(const std::string& session, std::string_view body) {
   common::FrameParser parser;
   common::Fields own;

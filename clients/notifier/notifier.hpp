@@ -135,7 +135,8 @@ class Notifier {
   std::mutex mutex_;                                            // guards the two below
   std::vector<Result> results_;
   std::vector<ShownNotices> shown_updates_;
-  Worker pages_;  // opens pages, which blocks
+  Worker pages_;     // opens pages, which blocks
+  Worker requests_;  // asks for figures, likewise
   Sinks sinks_;
 };
 

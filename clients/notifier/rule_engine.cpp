@@ -126,6 +126,7 @@ void RuleEngine::handle(const common::Fields& frame, std::string_view json, std:
     if (type == "status" || frame.object("status")) {
       const EventContext context = session_cache_.event_context(frame, json, now_ms);
       apply_status(context, now_ms);
+      if (type == "status") keep_for_figures(context);
       const auto done = session_cache_.done_context(frame, context);
       if (done) evaluate(*done, now_ms);
       if (done && type == "status") keep_for_figures(*done);
@@ -162,12 +163,12 @@ void RuleEngine::handle(const common::Fields& frame, std::string_view json, std:
 }
 
 void RuleEngine::keep_for_figures(const EventContext& context) {
-  const bool is_wanted = std::any_of(rules_.rules.begin(), rules_.rules.end(), [&](const Rule& rule) {
-    return rule.uses_figures() && std::any_of(rule.on.begin(), rule.on.end(),
-                                              [&](const auto& on) { return matches_glob(on, context.type); });
+  const bool may_match = std::any_of(rules_.rules.begin(), rules_.rules.end(), [&](const Rule& rule) {
+    return rule.uses_figures() && find_mismatch(rule, context, false).why.empty() &&
+           !state_.handled.contains(make_notice(rule, context, {}).id);
   });
   const bool is_known = unsettled_.contains(context.session);
-  if (!is_wanted || (!is_known && unsettled_.size() >= unsettled_sessions_max)) return;
+  if (!may_match || (!is_known && unsettled_.size() >= unsettled_sessions_max)) return;
   Unsettled& unsettled = unsettled_[context.session];
   unsettled.events.push_back(context);
   if (unsettled.events.size() <= unsettled_events_max) return;
@@ -178,13 +179,15 @@ void RuleEngine::keep_for_figures(const EventContext& context) {
 std::vector<std::string> RuleEngine::take_figures_wanted(std::int64_t now_ms) {
   std::vector<std::string> sessions;
   for (auto& [session, unsettled] : unsettled_) {
-    if (unsettled.events.empty() || unsettled.asked_ms + figures_ms > now_ms) continue;
+    if (unsettled.events.empty() || unsettled.is_asked || unsettled.asked_ms + figures_ms > now_ms) continue;
     unsettled.asked = unsettled.events.size();
     unsettled.asked_ms = now_ms;
+    unsettled.is_asked = true;
     sessions.push_back(session);
   }
   std::erase_if(unsettled_, [&](const auto& each) {
-    return each.second.events.empty() && each.second.asked_ms + figures_ms <= now_ms;
+    const Unsettled& unsettled = each.second;
+    return unsettled.events.empty() && !unsettled.is_asked && unsettled.asked_ms + figures_ms <= now_ms;
   });
   return sessions;
 }
@@ -192,7 +195,7 @@ std::vector<std::string> RuleEngine::take_figures_wanted(std::int64_t now_ms) {
 std::optional<std::int64_t> RuleEngine::figures_due_ms() const {
   std::optional<std::int64_t> due;
   for (const auto& [session, unsettled] : unsettled_)
-    if (!unsettled.events.empty() && (!due || unsettled.asked_ms + figures_ms < *due))
+    if (!unsettled.events.empty() && !unsettled.is_asked && (!due || unsettled.asked_ms + figures_ms < *due))
       due = unsettled.asked_ms + figures_ms;
   return due;
 }
@@ -205,6 +208,8 @@ void RuleEngine::apply_figures(std::string_view session, const common::Fields& f
   for (EventContext& each : unsettled.events) {
     session_cache_.set_figures(each);
     each.is_restated = true;
+    const auto status = each.type == "status" ? session_cache_.current_status(session) : std::nullopt;
+    if (each.type == "status" && (!status || status->id != each.id)) continue;  // it was answered
     if (each.context_percent) arm_context(each.host, session, each.context_percent);
     for (const Rule& rule : rules_.rules)
       if (rule.uses_figures() && find_mismatch(rule, each).why.empty()) evaluate(rule, each, now_ms);
@@ -212,6 +217,7 @@ void RuleEngine::apply_figures(std::string_view session, const common::Fields& f
   const auto asked = static_cast<std::ptrdiff_t>(unsettled.asked);
   unsettled.events.erase(unsettled.events.begin(), unsettled.events.begin() + asked);
   unsettled.asked = 0;
+  unsettled.is_asked = false;
 }
 
 // Limits that a status line stated. Old ones are ignored: the next ones of the period cause the notice.

@@ -100,12 +100,13 @@ class RuleEngine {
   /// Refined versions of notices that were taken before, with their ids.
   std::vector<Notice> take_refinements() { return std::exchange(refinements_, {}); }
   std::vector<Close> take_closings() { return std::exchange(closings_, {}); }
-  /// Sessions with an event for a rule on cost or context: only `session` frames have the present figures.
-  /// Each at most once in figures_ms.
+  /// Sessions with an event that matches a rule but for its conditions on cost or context: only `session`
+  /// frames have the present figures. Each at most once in figures_ms; apply_figures() follows.
   std::vector<std::string> take_figures_wanted(std::int64_t now_ms);
   /// When it returns the next one.
   std::optional<std::int64_t> figures_due_ms() const;
-  /// The present `session` frame; empty: there is none. Evaluates the rules again that are about its figures.
+  /// The present `session` frame; empty: there was none, or no answer. Evaluates the rules again that are
+  /// about its figures.
   void apply_figures(std::string_view session, const common::Fields& frame, std::int64_t now_ms);
   std::vector<Decision> take_decisions() { return std::exchange(decisions_, {}); }
   const EngineState& state() const { return state_; }
@@ -158,6 +159,7 @@ class RuleEngine {
     std::vector<EventContext> events;  // the latest
     std::size_t asked = 0;             // of these: before the figures were asked for
     std::int64_t asked_ms = 0;
+    bool is_asked = false;  // and not answered
   };
   std::map<std::string, Unsettled, std::less<>> unsettled_;
   bool changed_ = false;

@@ -390,10 +390,12 @@ std::vector<std::string> Rules::types() const {
   return types;
 }
 
+static bool is_about_figures(const Condition& condition) {
+  return condition.kind == Condition::Kind::cost || condition.kind == Condition::Kind::context;
+}
+
 bool Rule::uses_figures() const {
-  return std::any_of(conditions.begin(), conditions.end(), [](const Condition& each) {
-    return each.kind == Condition::Kind::cost || each.kind == Condition::Kind::context;
-  });
+  return std::any_of(conditions.begin(), conditions.end(), is_about_figures);
 }
 
 bool Rules::uses_context() const {
@@ -401,13 +403,14 @@ bool Rules::uses_context() const {
                      [](const Rule& rule) { return rule.context_condition() != nullptr; });
 }
 
-Mismatch find_mismatch(const Rule& rule, const EventContext& context) {
+Mismatch find_mismatch(const Rule& rule, const EventContext& context, bool by_figures) {
   if (!any_matches(rule.on, context.type)) return {"it is not " + join(rule.on, "or"), false};
   if (!rule.subagents && !context.agent.empty()) return {"it is an event of a subagent", false};
   if (!rule.headless && context.is_headless) return {"it runs without a terminal", true};
   std::string why;
   std::size_t mismatch_count = 0;
   for (const Condition& condition : rule.conditions) {
+    if (!by_figures && is_about_figures(condition)) continue;
     const std::string reason = condition_mismatch(condition, context);
     if (reason.empty()) continue;
     // A rule for failed turns is not about the others.

@@ -181,7 +181,8 @@ struct Mismatch {
   std::string why;
   bool near = false;
 };
-Mismatch find_mismatch(const Rule& rule, const EventContext& context);
+/// Without `by_figures`, conditions on the cost and the context are left out.
+Mismatch find_mismatch(const Rule& rule, const EventContext& context, bool by_figures = true);
 
 /// A description for `check`, one sentence per line.
 std::string explain(const Rule& rule, const Rules& rules);

@@ -170,6 +170,7 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   std::uint64_t fold_bytes = 0;      // while folding: how many bytes precede the first event to deliver
   /// A copy is being unpacked: what is there, and since when it has not grown.
   std::optional<std::pair<std::uint64_t, Clock::time_point>> unpacked;
+  int fold_error = 0;             // of errno, of the last fold
   int short_reads = 0;            // in a row: fewer bytes than the file's size promised
   FileStat stat;                  // of the file that was read; its times are those of bytes_read()
   std::shared_ptr<const Fd> fd;   // null: closed; a read on the disk thread shares it

@@ -164,7 +164,11 @@ void Follower::examine(FollowedFile& file, bool was_read) {
   file.looked_in_tick =
       was_read || std::abs(looked_ns - now.changed_ns) < std::chrono::nanoseconds(change_tick).count();
   const bool is_other_file = !now.is_same_file(file.stat);
-  if (is_other_file && now.size < file.bytes_read() && is_being_unpacked(file, now)) return;
+  if (is_other_file && now.size < file.bytes_read()) {
+    if (is_being_unpacked(file, now)) return;
+  } else {
+    file.unpacked.reset();
+  }
   if (is_other_file) replace(file, now);
   if (now.size < file.bytes_read()) return reset(file, now);
   const bool changed_without_growth =
@@ -328,7 +332,12 @@ void Follower::on_unlinked(FollowedFile& file) {
 
 /// Until the file has not grown for a while: then a copy was left, and the file is another one.
 bool Follower::is_being_unpacked(FollowedFile& file, const FileStat& now) {
-  if (!stat_compressed(file.path()).ok()) return false;
+  if (!stat_compressed(file.path()).ok()) {
+    const FileStat whole = stat_file(file.path());  // it may have been unpacked since the look
+    if (whole.ok() && whole.size == now.size) return false;
+    check_soon(file);
+    return true;
+  }
   const auto time = Clock::now();
   if (!file.unpacked || file.unpacked->first != now.size) file.unpacked.emplace(now.size, time);
   const auto until = file.unpacked->second + options_.linger * unpacking_lingers;
@@ -349,6 +358,7 @@ bool Follower::is_compressed(const FollowedFile& file) {
 void Follower::rest(FollowedFile& file) {
   close(file);
   file.state = State::idle;
+  file.unpacked.reset();
   mark_current(file);
 }
 

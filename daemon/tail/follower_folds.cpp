@@ -217,6 +217,7 @@ void Follower::finish_fold(Fold& fold) {
   const auto file = fold.file;
   counters_.bytes_read += file->bytes_read();
   const bool is_read = fold.error == 0;
+  file->fold_error = fold.error;
   if (!file->is_removed()) {
     file->state = FollowedFile::State::idle;
     if (!is_read && !is_missing(fold.error)) problems_.set(file->path(), fold.error);

@@ -475,7 +475,8 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     Retry& retry = retries_[path];
     retry.must_fold = true;
     const FileStat stat = stat_transcript(path);
-    if (!is_compressed(stat)) return retry_later(path);
+    const bool is_damaged = file.fold_error == EBADMSG || file.fold_error == EFBIG;
+    if (!is_compressed(stat) || !is_damaged) return retry_later(path);
     retry.changed_ns = stat.changed_ns;  // until it changes
   }
 
@@ -700,6 +701,7 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
       published.key() = path;
       published_.insert(std::move(published));
     }
+    forget_unpacked(from_path);
     const auto retry = retries_.extract(from_path);
     if (retry && retry.mapped().must_fold) retries_[path].must_fold = true;
     problems_.clear(from_path);
@@ -782,8 +784,12 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     Unpacked& unpacked = at->second;
     if (unpacked.is_read) return true;
     if (is_first || unpacked.bytes != stat.size) unpacked.bytes = stat.size, unpacked.since = now;
-    const bool is_whole =
-        now >= unpacked.since + options_.linger * Follower::unpacking_lingers || !stat_compressed(path).ok();
+    const bool has_copy = stat_compressed(path).ok();
+    const bool is_whole = !has_copy || now >= unpacked.since + options_.linger * Follower::unpacking_lingers;
+    if (!has_copy && stat_file(path).size != stat.size) {  // it was unpacked since the look
+      disk_.soon([this, path] { check_path(path); });
+      return true;
+    }
     if (!is_whole && unpacked.is_scheduled) return true;
     if (file.size == unknown_bytes)
       find_known(directory, stem, path, is_whole);
@@ -797,15 +803,22 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
     timers_.after(options_.linger, [this, path] {
       if (const auto scheduled = unpacked_.find(path); scheduled != unpacked_.end())
         scheduled->second.is_scheduled = false;
-      const Located located = locate_path(path);
-      if (!located.file || located.file->followed) return forget_unpacked(path);
-      check_cold(*located.directory, located.stem, *located.file, nullptr);
+      check_path(path);
     });
   }
 
+  void check_path(const std::string& path) {
+    const Located located = locate_path(path);
+    if (!located.file || located.file->followed) return forget_unpacked(path);
+    check_cold(*located.directory, located.stem, *located.file, nullptr);
+  }
+
   void forget_unpacked(const std::string& path) {
-    if (const auto unpacked = unpacked_.find(path); unpacked != unpacked_.end() && !unpacked->second.is_read)
-      unpacked_.erase(unpacked);
+    const auto unpacked = unpacked_.find(path);
+    if (unpacked == unpacked_.end() || unpacked->second.is_read) return;
+    const auto waiters = std::move(unpacked->second.waiters);
+    unpacked_.erase(unpacked);
+    for (const auto& waiter : waiters) waiter(false);
   }
 
   /// Of one that was compressed before it was found: what is older than that was in the copy. `is_whole`:

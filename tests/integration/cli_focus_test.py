@@ -250,7 +250,7 @@ class Focus(DaemonCase):
         self.addCleanup(terminal.kill)
         session = self.waiting_session(self.child_of(terminal.pid), "/home/ada/other")
         done = self.focus(session, code=5)
-        self.assertIn("no X server answers at the display :64999", done.stderr)
+        self.assertIn("no X server can be used at the display :64999", done.stderr)
         self.assertRegex(done.stderr, r"switch to the terminal /dev/pts/\d+ yourself, which python[\d.]* holds")
 
 

@@ -222,6 +222,39 @@ TEST_CASE("fault 138: a rule on the cost follows the session's present cost") {
   CHECK(harness.outcomes() == "notified");  // no duplicate of it
 }
 
+TEST_CASE("fault 138: nothing is asked for an event that the present figures cannot make match") {
+  EngineHarness harness(
+      "defaults = false\n[[rule]]\nname = \"a\"\non = \"turn.finished\"\noutcome = \"failed\"\ncost = "
+      "\">5\"\nhold = \"0\"\n");
+  const auto wanted = [&] { return harness.engine().take_figures_wanted(harness.now_ms).size(); };
+  harness.finish_turn("s", 1);
+  CHECK(wanted() == 0);
+  harness.finish_turn("s", 2, 60'000, "failed");
+  CHECK(wanted() == 1);
+  harness.finish_turn("s", 3, 60'000, "failed");
+  harness.advance(RuleEngine::figures_ms);
+  CHECK(wanted() == 0);  // the answer is still to come
+  CHECK_FALSE(harness.engine().figures_due_ms());
+  harness.answer_figures(R"("cost_usd":6)");
+  CHECK(harness.notices.size() == 2);
+  CHECK(wanted() == 1);  // the third turn may have cost more, and was notified
+  harness.answer_figures("");
+  harness.advance(RuleEngine::figures_ms);
+  CHECK(wanted() == 0);
+}
+
+TEST_CASE("fault 138: a wait that is over when the figures come is not notified") {
+  EngineHarness harness(
+      "defaults = false\n[[rule]]\nname = \"a\"\nstatus = \"waiting\"\ncost = \">5\"\nhold = \"0\"\n");
+  const bool is_over = GENERATE(true, false);
+  harness.set_waiting("s");
+  REQUIRE(harness.engine().take_figures_wanted(harness.now_ms).size() == 1);
+  if (is_over) harness.set_status("s", "working");
+  harness.answer_figures(R"("cost_usd":6)");
+  harness.advance(RuleEngine::refine_ms);
+  CHECK(harness.notices.size() == (is_over ? 0 : 1));
+}
+
 TEST_CASE("fault 138: an event that comes while the figures are asked for waits for the next ones") {
   ContextHarness harness;
   harness.use(R"("input":1000)");

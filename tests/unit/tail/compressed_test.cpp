@@ -12,6 +12,8 @@ using namespace earshot::test;
 namespace {
 
 struct Compressing {
+  static constexpr std::chrono::milliseconds linger{300};
+
   explicit Compressing(std::chrono::seconds recent = std::chrono::hours(1),
                        watch::Mode mode = watch::Mode::both)
       : fixture(options(recent), mode) {
@@ -20,9 +22,11 @@ struct Compressing {
   tail::Options options(std::chrono::seconds recent) const {
     tail::Options options = TailFixture::options(root.path());
     options.recent = recent;
+    options.linger = linger;  // ten of them are longer than a test needs to unpack
     return options;
   }
   void compress() {
+    rewrite(path + ".all", contents(path));
     rewrite(path + ".zst", compressed(contents(path)));
     fs::remove(path);
   }
@@ -160,6 +164,29 @@ TEST_CASE("fault 133: a transcript that is compressed while it is followed stays
     fs::remove(test.path + ".zst");
     test.fixture.until([&] { return !test.fixture.observer.has("r/p/s"); });
   }
+}
+
+TEST_CASE("fault 133: a transcript is compressed and resumed time and again") {
+  Compressing test;
+  rewrite(test.path, test.text);
+  test.fixture.start();
+  for (int n = 0; n < 2; ++n) {
+    test.compress();
+    test.fixture.idle();
+    const std::string all = contents(test.path + ".all");
+    rewrite(test.path, "");
+    test.fixture.idle();
+    // Longer than a file that does not grow is taken for one that is being unpacked.
+    const auto until = Clock::now() + Compressing::linger * 12;
+    append(test.path, all);
+    test.fixture.until([&] { return Clock::now() >= until; });
+    fs::remove(test.path + ".zst");
+    append(test.path, prompt(100 + n));
+    test.fixture.until([&] { return test.stream()->published_bytes() == contents(test.path).size(); });
+  }
+  CHECK(test.fixture.observer.streams["r/p/s"].resets.empty());
+  CHECK(test.fixture.observer.streams["r/p/s"].events.size() ==
+        fold_of(contents(test.path)).size() - fold_of(test.text).size());
 }
 
 TEST_CASE("fault 133: a transcript of which a copy was left is followed, whatever it becomes") {
