@@ -232,8 +232,9 @@ void Follower::finish_fold(Fold& fold) {
   }
   if (then) then(is_read && !file->is_removed());
   if (!file->is_removed() && is_read) {
-    if (fold.reset_reason && !fold.is_compressed) reset(*file, file->stat, fold.reset_reason);
-    fold.reset_reason&& fold.is_compressed ? remove(*file) : check_soon(*file);  // of another history
+    const bool is_other_copy = fold.reset_reason && fold.is_compressed && is_compressed(*file);
+    if (fold.reset_reason && !is_other_copy) reset(*file, file->stat, fold.reset_reason);
+    is_other_copy ? remove(*file) : check_soon(*file);
   }
   start_verifications();
   end_batch_soon();

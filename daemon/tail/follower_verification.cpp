@@ -89,8 +89,8 @@ void Follower::on_verified(const Verification& wanted, std::uint64_t bytes,
                            const PrefixCheck::Result& result) {
   FollowedFile& file = *wanted.file;
   if (file.is_removed() || file.history != wanted.history) return finish(wanted);
-  if (!result.matches && result.is_compressed && !result.error) {  // the copy is of another history
-    finish(wanted);
+  if (!result.matches && result.is_compressed && !result.error && is_compressed(file)) {
+    finish(wanted);  // the copy is of another history
     return remove(file);
   }
   const bool is_same_file = result.stat.is_same_file(file.stat);
@@ -139,7 +139,8 @@ void Follower::on_verified_now(FollowedFile& file, const PrefixCheck::Result& re
   file.check_pending = false;
   if (result.error)
     return is_missing(result.error) ? check_soon(file) : retry_after_error(file, result.error);
-  if (!result.matches) return result.is_compressed ? remove(file) : reset(file, result.stat);
+  if (!result.matches && result.is_compressed) return is_compressed(file) ? remove(file) : check_soon(file);
+  if (!result.matches) return reset(file, result.stat);
   file.verified_bytes = file.bytes_read();
   file.verify_delay = {};
   if (!result.stat.is_same_file(file.stat)) replace(file, result.stat);
