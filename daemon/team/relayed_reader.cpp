@@ -168,9 +168,13 @@ std::vector<TruncatedPath> truncated_of(const Value& json) {
 // Applies an event to the state of its stream.
 class StateUpdate {
  public:
-  /// `is_agent_known`: the events do not name the stream's agent.
-  StateUpdate(Assembler& to, const RelayedEvent& relayed, bool is_agent_known)
-      : to_(to), state_(to.mutable_state()), relayed_(relayed), is_agent_known_(is_agent_known) {}
+  /// `is_agent_known`: the events do not name the stream's agent. `counted`: the total that was counted.
+  StateUpdate(Assembler& to, const RelayedEvent& relayed, bool is_agent_known, Usage& counted)
+      : to_(to),
+        state_(to.mutable_state()),
+        relayed_(relayed),
+        is_agent_known_(is_agent_known),
+        counted_(counted) {}
 
   void operator()(const event::SessionStarted& e) {
     take_agent();
@@ -289,13 +293,15 @@ class StateUpdate {
     Usage more, earlier;  // before the first event that is known here
     bool fell = false;
     for (const auto count : {&Usage::input, &Usage::output, &Usage::cache_read, &Usage::cache_write}) {
-      fell |= e.total.*count < state_.usage.*count;
-      more.*count = std::max(e.total.*count, state_.usage.*count) - state_.usage.*count;
-      if (!e.of_message || state_.usage != Usage{}) continue;
+      fell |= e.total.*count < counted_.*count;
+      more.*count = std::max(e.total.*count, counted_.*count) - counted_.*count;
+      if (!e.of_message || counted_ != Usage{}) continue;
       earlier.*count = more.*count - std::min(more.*count, (*e.of_message).*count);
       more.*count -= earlier.*count;
     }
-    if (fell && e.of_message) more = *e.of_message;  // the program's total began anew
+    // The program's total began anew; another one that falls was written late (codex::TokenCounts).
+    if (fell && e.of_message) more = *e.of_message == e.total ? *e.of_message : Usage{};
+    if (!fell || more != Usage{} || !e.of_message) counted_ = e.total;
     StreamUsage& used = state_.used;
     if (earlier != Usage{}) used.add_earlier(model, earlier, has_cost);
     if (more != Usage{} && !e.of_message) used.mark_sum();
@@ -311,6 +317,7 @@ class StateUpdate {
   StreamState& state_;
   const RelayedEvent& relayed_;
   const bool is_agent_known_;
+  Usage& counted_;
 };
 
 class RelayedReader final : public RecordReader {
@@ -344,12 +351,13 @@ class RelayedReader final : public RecordReader {
     EventBody body = relayed.body;
     if (auto* list = std::get_if<event::TodoUpdated>(&body)) list->todos = relayed.todos;
     if (auto* limits = std::get_if<event::LimitsUpdated>(&body)) limits->windows = relayed.windows;
-    std::visit(StateUpdate(to, relayed, *is_agent_known_), body);
+    std::visit(StateUpdate(to, relayed, *is_agent_known_, counted_), body);
     to.set_previews_raw();
     to.emit_relayed(std::move(body), relayed);
   }
 
   std::optional<bool> is_agent_known_;  // by the path; absent before the first event
+  Usage counted_;                       // the total that was counted last
 };
 
 class RelayedFormat final : public RecordFormat {

@@ -117,6 +117,23 @@ TEST_CASE("tokens by model, recorded costs and waits of relayed events") {
   CHECK(feed.fields("turn.finished", {"waited_ms"}) == Lines{"1500", "-"});
 }
 
+TEST_CASE("fault 128: a relayed total that was written late counts nothing, one that begins anew does") {
+  const auto usage = [](int message, int total) {
+    const auto counts = [](int input) {
+      return R"("input":)" + std::to_string(input) + R"(,"output":0,"cache_read":0,"cache_write":0)";
+    };
+    return line("usage.updated",
+                R"(,"model":"m",)" + counts(message) + R"(,"total":{)" + counts(total) + "}");
+  };
+  Feed feed({line("session.started", R"(,"program":"codex","dialect":"d")", 0), usage(100, 100),
+             usage(50, 150), usage(1, 151), usage(50, 150), usage(2, 153)},
+            relayed());
+  const auto counted = [&] { return feed.state().used.models().at(0).all.usage.input; };
+  CHECK(counted() == 153);
+  feed.write(usage(5, 5));
+  CHECK(counted() == 158);
+}
+
 TEST_CASE("the stream state follows relayed events of Codex") {
   Feed feed(
       {line(
