@@ -106,8 +106,10 @@ class Ledger(OtlpCase):
         claude.turn("one")
         claude.turn("two")
         first, second = (Session(roots["claude"]) for _ in range(2))
+        self.assert_agreement(daemon, named)  # what is repeated was read
         copy_of(claude.path, first.path, claude.session, first.session)
         first.turn("three")
+        self.assert_agreement(daemon, named)
         copy_of(first.path, second.path, first.session, second.session)  # a fork of a fork
         second.turn("four")
         codex = CodexEventsSession(roots["codex"])
@@ -116,16 +118,19 @@ class Ledger(OtlpCase):
         codex.append(codex.event("token_count", rate_limits=None, info={
             name: {"input_tokens": 1300, "cached_input_tokens": 1000, "output_tokens": 40} for name in ("total_token_usage", "last_token_usage")}))
         codex.reply()
+        self.assert_agreement(daemon, named)
         codex.fork()
         copilot = CopilotSession(roots["copilot"])
         copilot.prompt("one")
         copilot.append(copilot.record("session.usage_record", usage={"model": "gpt-5", "inputTokens": 50, "outputTokens": 7, "cacheReadTokens": 5, "cacheWriteTokens": 0}))
         copilot.assistant("well")
+        self.assert_agreement(daemon, named)
         copied = CopilotSession(roots["copilot"])
         copy_of(copilot.path, copied.path, copilot.session, copied.session)
         pi = PiSession(roots["pi"])
         pi.prompt("one")
         pi.reply()
+        self.assert_agreement(daemon, named)
         copy_of(pi.path, pi.path.replace(pi.session, (other := str(uuid.uuid4()))), pi.session, other)
         found = self.assert_agreement(daemon, named)
         frames = found["answers"]["frames"]
@@ -171,9 +176,23 @@ class RecordedSessions(Ledger):
         for target, source in sorted(copies.items(), key=lambda copy: last_time(copy[1])):  # a fork is born after what it repeats
             os.makedirs(os.path.dirname(os.path.join(root, target)), exist_ok=True)
             shutil.copyfile(source, os.path.join(root, target))
+            self.wait_read(daemon, os.path.join(root, target))
         self.assertGreater(len(copies), 3)
         found = self.assert_agreement(daemon, [named], tolerance=len(copies))
         self.assertGreater(found["answers"]["frames"][""][0], 0)
+
+    def wait_read(self, daemon, path):
+        """Until the session frames name the end of this transcript, if they do at all."""
+        with open(path, "rb") as file:
+            end = file.read().rfind(b"\n") + 1
+        is_shown = any(json.loads(line)["type"] in ("turn.started", "message.added") for lines in daemon.replay(path).values() for line in lines)
+        name, place = os.path.basename(path).removesuffix(".jsonl"), f":{end}."
+
+        def is_read():
+            return any(name in cursor and place in cursor for frame in self.snapshot(daemon, all=True) for cursor in frame["cursors"])
+
+        if is_shown:
+            wait_for(is_read, f"{path} to be read")
 
     def trees(self, pattern):
         """The transcripts of recordings, each below a directory of its own where paths may be equal."""
