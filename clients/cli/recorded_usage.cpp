@@ -86,7 +86,7 @@ void RecordedUsage::finish() {
   }
   for (Known& session : sessions_)
     if (std::optional<Total>& total = session.total)
-      total->counted_usd = divide_total(total->usd, total->counted, total->all).counted_usd;
+      total->counted_usd = counted_part(total->usd, total->counted, total->all);
 }
 
 UsageSums RecordedUsage::sums_of(const Stored& stored, const StreamUsage::Request& request) const {

@@ -16,12 +16,12 @@ bool is_covered(const StreamCost& stream, std::int64_t total_ms) {
 
 }  // namespace
 
-StreamCost stream_cost(const StreamState& state, std::span<const ModelUsage> models, bool with_copies) {
+StreamCost stream_cost(const StreamState& state, std::span<const ModelUsage> models) {
   const std::vector<ModelUsage>& all = state.used.models();
   std::optional<double> usd = state.cost_usd;
   if (usd && state.cost_total_ms == 0) {
     usd = 0;
-    for (const ModelUsage& each : with_copies ? all : models) *usd += each.all.recorded_usd;
+    for (const ModelUsage& each : models) *usd += each.all.recorded_usd;
   }
   const bool is_all = models.data() == all.data();
   return {.recorded_usd = usd,
@@ -44,14 +44,13 @@ double CostWeight::share(const CostWeight& part) const {
   return tokens > 0 ? part.tokens / tokens : 0;
 }
 
-TotalCost divide_total(double total_usd, const CostWeight& counted, const CostWeight& all) {
-  if (all.tokens == 0) return {total_usd, total_usd};
-  if (counted.tokens == 0) return {0, total_usd};
-  if (!all.is_priced || all.usd == 0) return {total_usd * all.share(counted), total_usd};
+double counted_part(double total_usd, const CostWeight& counted, const CostWeight& all) {
+  if (all.tokens == 0) return total_usd;
+  if (counted.tokens == 0) return 0;
+  if (!all.is_priced || all.usd == 0) return total_usd * all.share(counted);
   const double repeated = all.usd - counted.usd;
   const bool is_own = std::abs(total_usd - counted.usd) < std::abs(total_usd - all.usd);
-  const double own = is_own ? total_usd : std::max(0.0, total_usd - repeated);
-  return {own, own + repeated};
+  return is_own ? total_usd : std::max(0.0, total_usd - repeated);
 }
 
 void CostSum::estimate(std::string_view model, const Usage& tokens, const ModelTable& models) {
@@ -72,8 +71,7 @@ std::optional<Cost> CostSum::cost() const {
   return std::nullopt;
 }
 
-std::optional<Cost> session_cost(std::span<const StreamCost> streams, const ModelTable& models,
-                                 bool with_copies) {
+std::optional<Cost> session_cost(std::span<const StreamCost> streams, const ModelTable& models) {
   CostSum sum;
   std::int64_t total_ms = 0;
   std::optional<double> total_usd;
@@ -97,13 +95,9 @@ std::optional<Cost> session_cost(std::span<const StreamCost> streams, const Mode
     add(counted, stream.models);
     add(all, used);
     if (is_whole) continue;
-    for (const ModelUsage& each : with_copies ? used : stream.models)
-      sum.estimate(each.model, each.all.without_cost, models);
+    for (const ModelUsage& each : stream.models) sum.estimate(each.model, each.all.without_cost, models);
   }
-  if (total_usd) {
-    const TotalCost total = divide_total(*total_usd, counted, all);
-    sum.record(with_copies ? total.full_usd : total.counted_usd);
-  }
+  if (total_usd) sum.record(counted_part(*total_usd, counted, all));
   return sum.cost();
 }
 

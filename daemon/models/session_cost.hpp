@@ -40,12 +40,9 @@ struct CostWeight {
   double usd = 0, tokens = 0;
   bool is_priced = true;
 };
-struct TotalCost {
-  double counted_usd = 0;  // of what does not repeat others
-  double full_usd = 0;     // what is repeated included
-};
-/// A fork's total includes what it repeats in some versions and not in others: the nearer estimate decides.
-TotalCost divide_total(double total_usd, const CostWeight& counted, const CostWeight& all);
+/// The part of a total that does not repeat others. A fork's total includes what it repeats in some versions
+/// and not in others: the nearer estimate decides.
+double counted_part(double total_usd, const CostWeight& counted, const CostWeight& all);
 
 /// What decides it, of one stream.
 struct StreamCost {
@@ -55,14 +52,12 @@ struct StreamCost {
   std::uint32_t turn = 0;
   std::span<const ModelUsage> models;    // borrowed: what counts for this stream;
   std::span<const ModelUsage> all = {};  // and all that it used: empty, the same
-  bool is_later = false;                 // both only of what it used after the session's total
+  bool is_later = false;                 // only of what it used after the session's total
 };
 /// `models` outlives the result.
-StreamCost stream_cost(const StreamState& state, std::span<const ModelUsage> models, bool with_copies);
+StreamCost stream_cost(const StreamState& state, std::span<const ModelUsage> models);
 
-/// Summed over the session's streams, with what they repeat or without. What a recorded cost covers is not
-/// estimated.
-std::optional<Cost> session_cost(std::span<const StreamCost> streams, const ModelTable& models,
-                                 bool with_copies = false);
+/// Summed over the session's streams, without what they repeat. What a recorded cost covers is not estimated.
+std::optional<Cost> session_cost(std::span<const StreamCost> streams, const ModelTable& models);
 
 }  // namespace earshot

@@ -42,6 +42,7 @@ Server::Server(asio::io_context& io, ServerOptions options)
       shared_context_(std::make_shared<ServerContext>(std::move(options.host), options.log_bytes_max)),
       context_(*shared_context_),
       catch_ups_(io, context_),
+      metrics_(context_.sessions),
       records_(context_),
       scans_(io, context_.sessions),
       ticker_(io),
@@ -101,10 +102,6 @@ bool Server::appears(Session& session) {
   return std::exchange(session.was_hidden, !session.is_shown()) && session.is_shown();
 }
 
-void Server::count_cost(Session& session) {
-  metrics_.count_cost(session, context_.sessions.models(), context_.sessions.remote_host_of(session.name));
-}
-
 /// Appends its `session` frame to the log.
 void Server::append_session(Session& session) {
   session.was_hidden = !session.is_shown();
@@ -129,7 +126,7 @@ void Server::append_stream_frame(const Session& session, const Tags& tags, const
 }
 
 void Server::on_added(const tail::Stream& stream) {
-  if (Session* const known = context_.sessions.find(stream.session())) count_cost(*known);
+  metrics_.count_costs();
   const bool was_known = context_.sessions.contains(stream);
   Session& session = context_.sessions.session_of(stream);
   touch(session, true);
@@ -137,8 +134,9 @@ void Server::on_added(const tail::Stream& stream) {
   if (Member* member = member_of(session, stream)) {
     member->meta_known = meta_known(stream);
     if (was_known) context_.sessions.account_for(*member);
-    SessionMetrics::on_added(session, *member, context_.sessions.models());
+    SessionMetrics::on_added(*member);
   }
+  metrics_.skip_costs();
   const bool has_history = stream.transcript() && stream.transcript()->end().offset > 0;
   if (!has_history) {
     const std::uint32_t id = context_.sessions.stream_id(stream);
@@ -155,8 +153,7 @@ void Server::on_event(const tail::Stream& stream, const Event& event) {
   session.was_live = true;
   if (session.project.empty() || session.program.empty()) context_.sessions.refresh(session);
   const bool has_usage = std::holds_alternative<event::UsageUpdated>(event.body);
-  metrics_.on_event(session, has_usage ? member_of(session, stream) : nullptr, event.body,
-                    context_.sessions.models(), context_.sessions.remote_host_of(session.name));
+  metrics_.on_event(session, has_usage ? member_of(session, stream) : nullptr, event.body);
   const Tags tags{session.id, type_of(event.body), context_.sessions.stream_id(stream), event.cursor};
   if (address_.stream != stream.name() || address_.session != stream.session())
     address_ = {stream.name(), stream.session(),
@@ -200,10 +197,10 @@ void Server::on_removed(const tail::Stream& stream) {
     context_.sessions.session_of(stream);
   }
   const std::uint32_t id = context_.sessions.stream_id(stream);
-  count_cost(context_.sessions.session_of(stream));
+  metrics_.count_costs();
   Session* session = context_.sessions.remove_stream(stream, context_.logs.head());
   if (!session) return;
-  SessionMetrics::forget_earlier(*session, context_.sessions.models());
+  metrics_.skip_costs();
   touch(*session, true);
   append_stream_frame(*session, {session->id, type_removed, id}, stream, {});
   if (session->members.empty()) ++retired_;
@@ -228,9 +225,9 @@ void Server::on_renamed(const tail::Stream& stream, std::string_view from) {
 }
 
 void Server::on_released(const tail::Stream& stream) {
-  if (context_.sessions.contains(stream)) count_cost(context_.sessions.session_of(stream));
+  metrics_.count_costs();
   Session* session = context_.sessions.remove_stream(stream, context_.logs.head());
-  if (session) SessionMetrics::forget_earlier(*session, context_.sessions.models());
+  metrics_.skip_costs();
   if (!session || !session->members.empty()) return;
   ++retired_;
   if (on_session_removed && !session->name.empty()) on_session_removed(session->name);
@@ -616,8 +613,7 @@ void Server::fill(MetricsPage& page) {
   });
   page.family("earshot_sessions", "Sessions that are or were live since the start, by state.")
       .each("state", {states.begin(), states.end()});
-  metrics_.fill(page, context_.sessions,
-                [this](const Session& session) { return is_live(session, context_.recent); });
+  metrics_.fill(page, [this](const Session& session) { return is_live(session, context_.recent); });
   page.add("earshot_catch_ups_total", "Streams that clients resumed.", catch_ups_.folds_begun);
   page.add("earshot_catch_up_folds", "Transcripts being read for resuming clients.", catch_ups_.folds());
   page.add("earshot_catch_up_chunk_bytes", "Memory of events read for them and not sent.",

@@ -112,7 +112,7 @@ class Server final : public tail::StreamObserver {
   const auto& tokens() const { return metrics_.tokens(); }
   /// The cost since the start in USD, by program, likewise.
   std::map<std::pair<std::string, std::string>, double> cost_by_program() {
-    return metrics_.cost_by_program(context_.sessions);
+    return metrics_.cost_by_program();
   }
   /// Callbacks set by the daemon.
   void set_callbacks(DaemonCallbacks callbacks) { context_.callbacks = std::move(callbacks); }
@@ -157,7 +157,6 @@ class Server final : public tail::StreamObserver {
   void release();
   void touch(Session& session, bool transcript_changed);
   static bool appears(Session& session);
-  void count_cost(Session& session);  // before its streams are removed
   void append_session(Session& session);
   void append_stream_frame(const Session& session, const Tags& tags, const tail::Stream& stream,
                            std::string_view reason);

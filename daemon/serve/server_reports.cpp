@@ -21,8 +21,13 @@ void Server::on_status_line(const StatusLine& line) {
 
 void Server::on_host_numbers(const std::string& name, ReportedNumbers numbers) {
   numbers.is_from_host = true;
+  metrics_.count_costs();
+  const Session* const known = context_.sessions.find(name);
+  const bool is_first = known && !known->reported->is_from_host;
   Session* session = context_.sessions.report(name, numbers);
   if (!session) return;
+  context_.sessions.note_cost(*session);
+  if (is_first) metrics_.skip_costs();
   touch(*session, false);
   append_session(*session);
   wake_soon();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -58,20 +59,12 @@ std::string SessionMetrics::label(Names& known, std::string_view value, std::siz
   return std::string(value);
 }
 
-void SessionMetrics::on_added(Session& session, Member& member, const ModelTable& models) {
+void SessionMetrics::on_added(Member& member) {
   if (const Transcript* const transcript = member.stream->transcript())
     member.counted = transcript->used().total();
-  forget_earlier(session, models);
 }
 
-void SessionMetrics::forget_earlier(Session& session, const ModelTable& models) {
-  const auto cost = full_cost_of(session, models);
-  session.counted_usd = cost ? cost->usd : 0;
-  session.repeated_usd = 0;
-}
-
-void SessionMetrics::on_event(Session& session, Member* member, const EventBody& body,
-                              const ModelTable& models, std::string_view host) {
+void SessionMetrics::on_event(Session& session, Member* member, const EventBody& body) {
   ++events_[body.index()];
   if (const auto* finished = std::get_if<event::ToolFinished>(&body))
     ++tools_[{label(programs_, session.program, programs_max),
@@ -81,7 +74,7 @@ void SessionMetrics::on_event(Session& session, Member* member, const EventBody&
               label(outcomes_, finished->outcome, values_max), ""}];
   const Transcript* const transcript = member ? member->stream->transcript() : nullptr;
   if (!transcript) return;
-  session.usage_grew = true;
+  sessions_.note_cost(session);
   const StreamUsage& used = transcript->used();
   Usage fresh = used.total();  // but for a history that was read before
   fresh -= member->counted;
@@ -92,40 +85,66 @@ void SessionMetrics::on_event(Session& session, Member* member, const EventBody&
     fresh -= more;
     const std::string& model = used.models()[grown.model].model;
     for (const auto& [kind, count] : token_kinds)
-      if (more.*count > 0) tokens_of(session.program, model, kind, host) += more.*count;
-    Usage repeated = grown.more;
-    repeated -= more;
-    const bool is_repeated = more == Usage{} && grown.more != Usage{};
-    const auto usd_of = [&](const Usage& tokens) { return models.cost_usd(model, tokens).value_or(0); };
-    if (is_repeated || !grown.has_cost)
-      session.repeated_usd += grown.has_cost ? grown.more_usd : usd_of(repeated);
-    if (!is_repeated) session.grown_usd[model] += grown.has_cost ? grown.more_usd : usd_of(more);
+      if (more.*count > 0) tokens_[labels_of(session, model, kind)] += more.*count;
+    if (more == Usage{} && grown.more != Usage{}) continue;
+    session.grown_usd[model] +=
+        grown.has_cost ? grown.more_usd : sessions_.models().cost_usd(model, more).value_or(0);
   }
 }
 
-std::uint64_t& SessionMetrics::tokens_of(std::string_view program, std::string_view model,
-                                         std::string_view kind, std::string_view host) {
-  return tokens_[{
-      label(hosts_, host, hosts_max),
-      {label(programs_, program, programs_max), label(models_, model, models_max), std::string(kind)}}];
+SessionMetrics::ByHost SessionMetrics::labels_of(const Session& session, std::string_view model,
+                                                 std::string_view kind) {
+  return {label(hosts_, sessions_.remote_host_of(session.name), hosts_max),
+          {label(programs_, session.program, programs_max), label(models_, model, models_max),
+           std::string(kind)}};
 }
 
-/// Of a session as a whole, divided by what its models cost: a recorded total replaces estimates.
-void SessionMetrics::count_cost(Session& session, const ModelTable& models, std::string_view host) {
-  if (!std::exchange(session.usage_grew, false)) return;
-  const auto cost = full_cost_of(session, models);
-  double left = (cost ? cost->usd : 0) - std::exchange(session.repeated_usd, 0) - session.counted_usd;
-  session.counted_usd = std::max(session.counted_usd, cost ? cost->usd : 0);
-  const bool is_recorded = cost && cost->source == "recorded";
-  const auto add = [&](std::string_view model, double usd) {
-    if (usd <= 0) return;
-    left -= usd;
-    costs_[{label(hosts_, host, hosts_max),
-            {label(programs_, session.program, programs_max), label(models_, model, models_max),
-             is_recorded ? "recorded" : "estimated"}}] += usd;
+/// By host and program, over all sessions: what one has less because another counts it now is no cost. It is
+/// divided by what their models cost since then; a recorded total replaces estimates.
+void SessionMetrics::count_costs() {
+  struct Change {
+    Session* session = nullptr;
+    double usd = 0;
+    std::string_view source;
   };
-  for (const auto& [model, usd] : std::exchange(session.grown_usd, {})) add(model, std::min(left, usd));
-  if (const StreamState* const main = state_of(session.main())) add(main->model, left);
+  struct Group {
+    std::vector<Change> changes;
+    double more = 0, less = 0;
+  };
+  std::map<std::pair<std::string_view, std::string_view>, Group> groups;
+  for (Session* const session : sessions_.take_changed_costs()) {
+    const auto cost = cost_of(*session, sessions_.models());
+    Group& group = groups[{sessions_.remote_host_of(session->name), session->program}];
+    const double usd = (cost ? cost->usd : 0) - session->counted_usd;
+    group.changes.push_back({session, usd, cost && cost->source == "recorded" ? "recorded" : "estimated"});
+    (usd > 0 ? group.more : group.less) += std::abs(usd);
+    session->counted_usd += usd;
+  }
+  for (auto& [key, group] : groups) {
+    double left = group.more - group.less;
+    const auto add = [&](const Change& change, std::string_view model, double usd) {
+      usd = std::min(left, usd);
+      if (usd <= 0) return;
+      left -= usd;
+      costs_[labels_of(*change.session, model, change.source)] += usd;
+    };
+    for (const Change& change : group.changes) {
+      // What is counted does not fall: that much of what follows was counted before.
+      if (left < 0 && change.usd < 0) change.session->counted_usd += left * change.usd / group.less;
+      for (const auto& [model, usd] : std::exchange(change.session->grown_usd, {})) add(change, model, usd);
+    }
+    for (const Change& change : group.changes)
+      if (const StreamState* const main = state_of(change.session->main()))
+        add(change, main->model, change.usd);
+  }
+}
+
+void SessionMetrics::skip_costs() {
+  for (Session* const session : sessions_.take_changed_costs()) {
+    const auto cost = cost_of(*session, sessions_.models());
+    session->counted_usd = cost ? cost->usd : 0;
+    session->grown_usd.clear();
+  }
 }
 
 void SessionMetrics::on_status(Session& session, const status::Status& next, Clock::time_point now) {
@@ -179,38 +198,30 @@ void SessionMetrics::fill_counters(MetricsPage& page) const {
       wait_seconds_, "reason", "");
 }
 
-void SessionMetrics::count_costs(SessionStore& sessions) {
-  sessions.for_each([&](Session& session) {
-    count_cost(session, sessions.models(), sessions.remote_host_of(session.name));
-  });
-}
-
-std::map<std::pair<std::string, std::string>, double> SessionMetrics::cost_by_program(
-    SessionStore& sessions) {
-  count_costs(sessions);
+std::map<std::pair<std::string, std::string>, double> SessionMetrics::cost_by_program() {
+  count_costs();
   std::map<std::pair<std::string, std::string>, double> costs;
   for (const auto& [key, usd] : costs_) costs[{key.first, std::get<0>(key.second)}] += usd;
   return costs;
 }
 
-void SessionMetrics::fill(MetricsPage& page, SessionStore& sessions,
-                          const std::function<bool(const Session&)>& is_live) {
-  count_costs(sessions);
+void SessionMetrics::fill(MetricsPage& page, const std::function<bool(const Session&)>& is_live) {
+  count_costs();
   fill_counters(page);
-  fill_waits(page, sessions);
-  fill_gauges(page, sessions, is_live);
+  fill_waits(page);
+  fill_gauges(page, is_live);
 }
 
 /// By host (at a hub), program and reason: an alert on it needs no memory of single sessions.
-void SessionMetrics::fill_waits(MetricsPage& page, SessionStore& sessions) {
+void SessionMetrics::fill_waits(MetricsPage& page) const {
   std::map<Labels, double> longest;
   const std::int64_t now = wall_now_ms();
-  sessions.for_each([&](const Session& session) {
+  sessions_.for_each([&](const Session& session) {
     if (!session.was_live || !session.status || session.status->state != "waiting") return;
     const auto since = parse_time(session.status->since);
     if (!since) return;
     const std::string& program = session.program.empty() ? session.status->program : session.program;
-    const Labels key(name_or_other(sessions.remote_host_of(session.name)), name_or_other(program),
+    const Labels key(name_or_other(sessions_.remote_host_of(session.name)), name_or_other(program),
                      name_or_other(session.status->reason));
     if (longest.size() >= waits_max && !longest.contains(key)) return;
     double& seconds = longest[key];
@@ -227,23 +238,23 @@ void SessionMetrics::fill_waits(MetricsPage& page, SessionStore& sessions) {
   }
 }
 
-void SessionMetrics::fill_gauges(MetricsPage& page, SessionStore& sessions,
-                                 const std::function<bool(const Session&)>& is_live) {
+void SessionMetrics::fill_gauges(MetricsPage& page,
+                                 const std::function<bool(const Session&)>& is_live) const {
   std::uint64_t unseen = 0;
   std::vector<std::pair<double, const Session*>> fullest;
   // By host (at a hub), program and name: the newest.
   std::map<std::tuple<std::string, std::string, std::string>, const LimitState*> limits;
-  sessions.for_each([&](Session& session) {
+  sessions_.for_each([&](Session& session) {
     unseen += session.was_live && session.is_unseen() ? 1 : 0;
     for (const LimitState* limit : limits_of(session)) {
-      const std::tuple key(name_or_other(sessions.remote_host_of(session.name)),
+      const std::tuple key(name_or_other(sessions_.remote_host_of(session.name)),
                            name_or_other(session.program), name_or_other(limit->limit));
       const auto known = limits.find(key);
       if (known == limits.end() && limits.size() < limits_max) limits.emplace(key, limit);
       if (known != limits.end() && known->second->time < limit->time) known->second = limit;
     }
     if (!is_live(session)) return;
-    if (const double ratio = context_ratio(session, sessions.models()); ratio > 0)
+    if (const double ratio = context_ratio(session, sessions_.models()); ratio > 0)
       fullest.emplace_back(ratio, &session);
   });
   page.add("earshot_sessions_unseen", "Sessions with a finished turn that the user has not seen.", unseen);

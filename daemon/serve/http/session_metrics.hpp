@@ -30,20 +30,22 @@ class SessionMetrics {
   static constexpr std::string_view other = "(other)";
   static constexpr std::size_t token_kinds_count = 4;
 
+  /// `sessions` outlives this object.
+  explicit SessionMetrics(SessionStore& sessions) : sessions_(sessions) {}
+
   /// The stream was read: what it has used so far is not counted.
-  static void on_added(Session& session, Member& member, const ModelTable& models);
+  static void on_added(Member& member);
   /// `member`: the stream of the event, if it is about usage; null: unknown.
-  /// `host`: of the session, at a hub; otherwise empty.
-  void on_event(Session& session, Member* member, const EventBody& body, const ModelTable& models,
-                std::string_view host);
-  /// Before a stream is added or removed.
-  void count_cost(Session& session, const ModelTable& models, std::string_view host);
-  /// A stream was added or removed: what the others have cost so far is counted.
-  static void forget_earlier(Session& session, const ModelTable& models);
+  void on_event(Session& session, Member* member, const EventBody& body);
+  /// Before a stream is added or removed. A request that counts for another session from now on is not
+  /// counted again.
+  void count_costs();
+  /// A stream was added or removed: by how much that changed what sessions cost is not counted.
+  void skip_costs();
   /// Before the status becomes the session's.
   void on_status(Session& session, const status::Status& next, Clock::time_point now);
   /// Sessions for which `is_live` is true are shown by name.
-  void fill(MetricsPage& page, SessionStore& sessions, const std::function<bool(const Session&)>& is_live);
+  void fill(MetricsPage& page, const std::function<bool(const Session&)>& is_live);
 
   using Labels = std::tuple<std::string, std::string, std::string>;  // unused ones are empty
   using ByHost = std::pair<std::string, Labels>;                     // the host is empty unless at a hub
@@ -51,20 +53,18 @@ class SessionMetrics {
   /// Since the start, by host, program, model and kind.
   const std::map<ByHost, std::uint64_t>& tokens() const { return tokens_; }
   /// The cost since the start in USD, by host (empty unless at a hub) and program.
-  std::map<std::pair<std::string, std::string>, double> cost_by_program(SessionStore& sessions);
+  std::map<std::pair<std::string, std::string>, double> cost_by_program();
 
  private:
   using Names = std::set<std::string, std::less<>>;
 
   static std::string label(Names& known, std::string_view value, std::size_t values_max);
-  std::uint64_t& tokens_of(std::string_view program, std::string_view model, std::string_view kind,
-                           std::string_view host);
-  void count_costs(SessionStore& sessions);
+  ByHost labels_of(const Session& session, std::string_view model, std::string_view kind);
   void fill_counters(MetricsPage& page) const;
-  static void fill_waits(MetricsPage& page, SessionStore& sessions);
-  static void fill_gauges(MetricsPage& page, SessionStore& sessions,
-                          const std::function<bool(const Session&)>& is_live);
+  void fill_waits(MetricsPage& page) const;
+  void fill_gauges(MetricsPage& page, const std::function<bool(const Session&)>& is_live) const;
 
+  SessionStore& sessions_;
   Names programs_, models_, outcomes_, reasons_, hosts_;
   std::array<std::uint64_t, std::variant_size_v<EventBody>> events_ = {};  // by type
   std::map<ByHost, std::uint64_t> tokens_;

@@ -19,7 +19,9 @@ const ReportedNumbers* numbers_of_host(const Session& session) {
   return session.reported->is_from_host ? &*session.reported : nullptr;
 }
 
-std::optional<Cost> cost(const Session& session, const ModelTable& models, bool with_copies) {
+}  // namespace
+
+std::optional<Cost> cost_of(const Session& session, const ModelTable& models) {
   const ReportedNumbers* host = numbers_of_host(session);
   if (host && host->cost_usd) return Cost{*host->cost_usd, host->cost_source};
   std::int64_t total_ms = 0;
@@ -31,23 +33,12 @@ std::optional<Cost> cost(const Session& session, const ModelTable& models, bool 
   for (const Member& member : session.members) {
     const StreamState* state = state_of(member.stream);
     if (!state) continue;
-    StreamCost& stream = streams.emplace_back(stream_cost(*state, member.used.models(), with_copies));
+    StreamCost& stream = streams.emplace_back(stream_cost(*state, member.used.models()));
     if (total_ms == 0 || state->cost_total_ms != 0 || state->last_activity_ms <= total_ms) continue;
-    const auto is_later = [&](std::uint64_t, const auto& request) { return request.time_ms > total_ms; };
     stream.models = later.emplace_back(member.used.models_after(total_ms));
-    if (with_copies) stream.all = later.emplace_back(state->used.sums(is_later));
     stream.is_later = true;
   }
-  return session_cost(streams, models, with_copies);
-}
-
-}  // namespace
-
-std::optional<Cost> cost_of(const Session& session, const ModelTable& models) {
-  return cost(session, models, false);
-}
-std::optional<Cost> full_cost_of(const Session& session, const ModelTable& models) {
-  return cost(session, models, true);
+  return session_cost(streams, models);
 }
 
 std::optional<DayUsage> day_of(const Session& session, const ModelTable& models) {

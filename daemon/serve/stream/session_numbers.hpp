@@ -21,8 +21,6 @@ struct Session;
 
 /// As session_cost().
 std::optional<Cost> cost_of(const Session& session, const ModelTable& models);
-/// The same with what counts for other sessions, because these streams repeat it.
-std::optional<Cost> full_cost_of(const Session& session, const ModelTable& models);
 
 /// What was used in one day: the newest in which a stream of the session used something.
 struct DayUsage {

@@ -113,6 +113,7 @@ Session& SessionStore::session_of(const tail::Stream& stream) {
   if (slot && slot->name == stream.session()) return *slot;
   Member member{&stream};
   if (!slot) account_for(member);
+  Session& session = stream.session().empty() ? make({}) : find_or_create(stream.session());
   if (slot) {  // its session was unknown until now
     const auto moved = std::find_if(slot->members.begin(), slot->members.end(),
                                     [&](const Member& each) { return each.stream == &stream; });
@@ -121,17 +122,19 @@ Session& SessionStore::session_of(const tail::Stream& stream) {
     slot->members.erase(moved);
     slot->frames = {};
     slot->retired = slot->changed;
+    session.counted_usd += std::exchange(slot->counted_usd, 0);
+    session.grown_usd.merge(slot->grown_usd);
   } else {
     known.id = next_stream_++;
     streams_.emplace(known.id, &stream);
   }
-  Session& session = stream.session().empty() ? make({}) : find_or_create(stream.session());
   member.id = known.id;
   session.members.push_back(std::move(member));
   if (const auto account = accounts_.find(root_of(stream)); account != accounts_.end())
     session.account = &account->second;
   session.frames = {};
   slot = &session;
+  note_cost(session);
   refresh(session);
   return session;
 }
@@ -181,8 +184,11 @@ void SessionStore::account_for(Member& member) {
   };
   const auto changed = [this, &stream] {
     const auto known = by_stream_.find(&stream);
-    if (known != by_stream_.end() && known->second.session) known->second.session->frames = {};
+    if (known == by_stream_.end() || !known->second.session) return;
+    known->second.session->frames = {};
+    note_cost(*known->second.session);
   };
+  changed();
   member.used = UsageAccount(ledger_, used, {stream.origin_ns(), stream.name()}, changed);
 }
 
@@ -195,7 +201,17 @@ Session* SessionStore::remove_stream(const tail::Stream& stream, Position log_he
   std::erase_if(session.members, [&](const Member& member) { return member.stream == &stream; });
   session.frames = {};
   session.retired = log_head;
+  note_cost(session);
   return &session;
+}
+
+std::vector<Session*> SessionStore::take_changed_costs() {
+  std::vector<Session*> sessions;
+  for (const std::uint32_t id : std::exchange(changed_costs_, {})) {
+    Session* const session = find(id);
+    if (session && std::exchange(session->cost_changed, false)) sessions.push_back(session);
+  }
+  return sessions;
 }
 
 void SessionStore::refresh(Session& session) {

@@ -87,10 +87,9 @@ struct Session {
   const SeenMarks* seen = nullptr;      // outlives the session; null: every turn was seen
   bool was_unseen = false;              // as the last appended frame has it
   std::optional<Clock::time_point> wait_began;  // of the present wait for the user, for the metrics
-  double counted_usd = 0;                       // by the metrics, what its streams repeat included
-  double repeated_usd = 0;                      // since then
-  std::map<std::string, double> grown_usd;      // likewise, by model: what its streams do not repeat
-  bool usage_grew = false;                      // likewise
+  double counted_usd = 0;                       // of its cost, by the metrics
+  std::map<std::string, double> grown_usd;      // since then, by model: what its streams do not repeat
+  bool cost_changed = false;                    // since then, perhaps
 
   Position changed = 0;      // head of the log at the last change
   std::uint64_t change = 0;  // number of the last change, see SessionStore::changes()
@@ -164,6 +163,11 @@ class SessionStore {
 
   /// The stream was read, or has a new history.
   void account_for(Member& member);
+  void note_cost(Session& session) {
+    if (!std::exchange(session.cost_changed, true)) changed_costs_.push_back(session.id);
+  }
+  /// The sessions whose cost may have changed since the last call.
+  std::vector<Session*> take_changed_costs();
 
   /// Returns the session, possibly without members, or null for an unknown stream.
   Session* remove_stream(const tail::Stream& stream, Position log_head);
@@ -234,6 +238,7 @@ class SessionStore {
   std::map<std::string, std::int64_t, std::less<>> clock_offsets_;  // by host, those that are not 0
   SeenMarks seen_;
   std::unordered_map<std::uint32_t, const tail::Stream*> streams_;
+  std::vector<std::uint32_t> changed_costs_;  // sessions
 };
 
 /// Visits all sessions for a client in slices, so that neither many sessions nor slow filters delay others:

@@ -64,9 +64,9 @@ TEST_CASE("of a fork's total the part counts that does not repeat another sessio
     return std::vector<ModelUsage>{{model, {{.input = 1, .output = output * 100'000}}}};
   };
   const auto cost = [&](double total_usd, const std::vector<ModelUsage>& counted,
-                        const std::vector<ModelUsage>& all, bool with_copies = false) {
+                        const std::vector<ModelUsage>& all) {
     const StreamCost stream{.recorded_usd = total_usd, .total_ms = 1000, .models = counted, .all = all};
-    return session_cost(std::vector{stream}, prices(), with_copies)->usd;
+    return session_cost(std::vector{stream}, prices())->usd;
   };
   // A dollar each: three repeated and two of its own.
   CHECK(cost(5, used(2), used(5)) == Approx(2));
@@ -74,7 +74,5 @@ TEST_CASE("of a fork's total the part counts that does not repeat another sessio
   CHECK(cost(2, used(2), used(5)) == Approx(2));  // a total of its own process
   CHECK(cost(5, {}, used(5)) == 0);
   CHECK(cost(5, used(5), {}) == 5);
-  CHECK(cost(5, used(2), used(5), true) == Approx(5));
-  CHECK(cost(2, used(2), used(5), true) == Approx(5));
   CHECK(cost(5, used(2, "unheard-of"), used(5, "unheard-of")) == Approx(2));
 }

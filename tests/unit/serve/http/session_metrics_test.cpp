@@ -34,6 +34,14 @@ struct MetricsFixture : ServerFixture {
   }
 };
 
+const ModelTable& dear_table() {
+  static const auto table = std::get<ModelTable>(
+      ModelTable::with_user_file("[[model]]\npattern = \"opus\"\ninput = 1\noutput = 1\n"
+                                 "cache_write_5m = 1\ncache_write_1h = 1\ncache_read = 10000\n",
+                                 "test"));
+  return table;
+}
+
 }  // namespace
 
 TEST_CASE("events and tools are counted by type and outcome") {
@@ -114,13 +122,8 @@ TEST_CASE("fault 127: what two transcripts repeat is counted once, whichever is 
 }
 
 TEST_CASE("costs are counted by model, those of the history are not") {
-  const auto table = ModelTable::with_user_file(
-      "[[model]]\npattern = \"opus\"\ninput = 1\noutput = 1\n"
-      "cache_write_5m = 1\ncache_write_1h = 1\ncache_read = 10000\n",
-      "test");
-  REQUIRE(std::get_if<ModelTable>(&table));
   MetricsFixture fixture;
-  fixture.server.set_models(std::get<ModelTable>(table));
+  fixture.server.set_models(dear_table());
   FakeStream& stream = fixture.stream("s1");
   const std::string sample =
       R"(earshot_cost_usd_total{program="claude-code",model="opus",source="estimated"})";
@@ -138,6 +141,54 @@ TEST_CASE("costs are counted by model, those of the history are not") {
   fixture.turn(stream, 3);
   CHECK(fixture.server.cost_by_program().at({"", "claude-code"}) == Approx(3 * once));
   CHECK(std::stod(fixture.value(sample)) == Approx(3 * once));
+}
+
+TEST_CASE("the cost of a request that moves to another session is counted once, whichever is read first") {
+  for (const bool is_original_first : {true, false}) {
+    CAPTURE(is_original_first);
+    MetricsFixture fixture;
+    fixture.server.set_models(dear_table());
+    FakeStream& original = fixture.stream("a");
+    FakeStream& fork = fixture.stream("b");  // of equal age: the name decides
+    const auto usd = [&] { return fixture.server.cost_by_program().at({"", "claude-code"}); };
+    const auto write = [&](FakeStream& stream, int n) {
+      stream.write(answer(n, "x"), &fixture.server);
+      fixture.server.on_batch_end();
+    };
+    write(is_original_first ? original : fork, 1);
+    const double once = usd();
+    CHECK(once >= 1);
+    write(is_original_first ? fork : original, 1);
+    CHECK(usd() == Approx(once));
+    write(fork, 2);
+    CHECK(usd() == Approx(2 * once));
+    write(original, 2);  // copied, and grown, between two scrapes
+    write(original, 3);
+    CHECK(usd() == Approx(3 * once));
+    fixture.server.on_removed(original);  // its requests count for the fork from now on
+    CHECK(usd() == Approx(3 * once));
+    write(fork, 4);
+    CHECK(usd() == Approx(4 * once));
+  }
+}
+
+TEST_CASE("a request that moves out of what a recorded total covers is counted at once") {
+  MetricsFixture fixture;
+  fixture.server.set_models(dear_table());
+  FakeStream& original = fixture.stream("a");
+  FakeStream& fork = fixture.stream("b");
+  const auto usd = [&] { return fixture.server.cost_by_program().at({"", "claude-code"}); };
+  fork.write(answer(1, "x"), &fixture.server);
+  fixture.server.on_batch_end();
+  const double once = usd();
+  fork.write(answer(2, "y"), &fixture.server);
+  fork.write(R"({"type":"cost-state","sessionId":"b","totalCostUSD":)" + std::to_string(once) + "}\n",
+             &fixture.server);  // of its own process: the first request is repeated
+  fixture.server.on_batch_end();
+  CHECK(usd() == Approx(once).epsilon(0.01));
+  original.write(answer(1, "x"), &fixture.server);
+  fixture.server.on_batch_end();
+  CHECK(usd() == Approx(2 * once).epsilon(0.01));
 }
 
 TEST_CASE("waits are counted when they begin, and their time when they end") {
