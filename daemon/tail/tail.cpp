@@ -588,7 +588,8 @@ class Tail::Impl final : private Discovery::Observer, private Follower::Owner {
       if (may_repeat && sources.size() < sources_max && each->transcript()->has_record(first.front()) &&
           each->transcript()->recorded_session() != reader->session())
         sources.push_back(each->weak_from_this());
-    if (!is_found && reader->is_fork() && waits_for_more(path, *reader)) return;
+    // Nothing of it can be found elsewhere yet.
+    if (first.empty() && (is_found || reader->is_fork()) && waits_for_more(path, *reader)) return;
     if (sources.empty() || reader->error())
       return end_check(path, *reader,
                        [&](Node& node, const std::string& stem, Discovery::File& file, const FileStat& stat,

@@ -54,6 +54,29 @@ TEST_CASE("fault 125: what a fork repeats is its history, what follows is new") 
   CHECK(fork.events().size() == fold_of(all + prompt(101, "fork")).size() - whole.events_known);
 }
 
+TEST_CASE("fault 125: a fork that begins with records of its own without an id") {
+  TemporaryDirectory root;
+  fs::create_directories(root / "projects/p");
+  append(root / "projects/p/s.jsonl", prompts(0, 5));
+  const bool is_fork = GENERATE(true, false);
+  tail::Options options = TailFixture::options(root.path());
+  if (is_fork) options.linger = 3600s;  // until more is written
+  TailFixture fixture(std::move(options), Mode::both);
+  fixture.start();
+  fixture.read("r/p/s");
+  const std::string path = root / "projects/p/fork.jsonl";
+  append(path, R"({"type":"queue-operation","operation":"enqueue","sessionId":"fork","content":"and now"})"
+               "\n");
+  if (!is_fork) return fixture.read("r/p/fork");
+  fixture.idle();
+  CHECK_FALSE(fixture.observer.has("r/p/fork"));
+  append(path, Fork::fork_of(0, 5));
+  const std::size_t known = fold_of(contents(path)).size();
+  append(path, prompt(100, "fork"));
+  fixture.read("r/p/fork");
+  CHECK(fixture.observer.streams["r/p/fork"].events.size() == fold_of(contents(path)).size() - known);
+}
+
 TEST_CASE("fault 125: a fork that is written record by record") {
   TemporaryDirectory root;
   fs::create_directories(root / "projects/p");
