@@ -12,7 +12,8 @@ constexpr std::uint64_t second = 1000, minute = 60 * second, hour = 60 * minute;
 
 constexpr LimitRule rules[] = {
     {"connections", &Limits::connections_max, 1, 100'000,
-     "Connections in total; above it the longest idle unauthenticated one is closed, then 503 is answered"},
+     "Connections in total; above it the unauthenticated one that is longest in its state is closed, then "
+     "503 is answered"},
     {"reserved_connections", &Limits::reserved_connections, 1, 10'000,
      "Further connections of the Unix socket; then 503"},
     {"refusals", &Limits::refusals_max, 1, 10'000,

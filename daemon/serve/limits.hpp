@@ -20,6 +20,7 @@ struct Limits {
 
   // Connections and requests
   std::size_t connections_max = 1100, reserved_connections = 32, refusals_max = 64;
+  std::size_t unauthenticated_max = 200;  // connections
   std::size_t request_bytes_max = 8 << 10, target_bytes_max = 4 << 10, body_bytes_max = 4 << 10;
   std::size_t requests_max = 1000, response_bytes_max = 16 << 20;
   ms handshake{5000}, keep_alive{15000}, answer{30000};
@@ -40,6 +41,9 @@ struct Limits {
   ms catch_up_patience{500};
   std::size_t reads = 4, reads_waiting = 64, record_part_bytes = 64 << 10;
 };
+
+/// Of TLS handshakes of a peer, which cost the daemon milliseconds each. Above it connections are closed.
+constexpr std::size_t handshakes_per_second = 20, handshakes_burst = 100, handshake_peers_max = 1024;
 
 struct LimitRule {
   using Member = std::variant<std::size_t Limits::*, int Limits::*, std::chrono::milliseconds Limits::*>;

@@ -439,7 +439,10 @@ void Server::admit(Transport::Socket socket, TransportKind transport_kind) {
   const bool is_local = transport_kind == TransportKind::unix_socket;
   const std::size_t reserved = is_local ? context_.limits.reserved_connections : 0;
   const bool full = connections_.size() - refusals_ >= context_.limits.connections_max + reserved;
-  const bool busy = full && !drop_idle_anonymous();
+  if (transport_kind == TransportKind::tls && !handshakes_[peer_network(socket)].take(Clock::now()))
+    return context_.counters.refuse(Refusal::too_often);
+  const bool has_room = drop_unauthenticated(full ? 0 : context_.limits.unauthenticated_max - 1);
+  const bool busy = full && !has_room;
   const bool foreign = is_local && !is_own_peer(socket.native_handle());
   const bool refused = busy || foreign;
   if (refused && refusals_ >= context_.limits.refusals_max) {
@@ -454,14 +457,17 @@ void Server::admit(Transport::Socket socket, TransportKind transport_kind) {
         transport_kind, admission);
 }
 
-/// Drops the unauthenticated connection that has been idle longest. False: there is none.
-bool Server::drop_idle_anonymous() {
+/// If there are more than `most` unauthenticated connections, drops the one that has been in its state
+/// longest.
+bool Server::drop_unauthenticated(std::size_t most) {
   Connection* longest = nullptr;
+  std::size_t count = 0;
   for (const auto& connection : connections_) {
-    const auto since = connection->idle_anonymous_since();
-    if (since && (!longest || since < longest->idle_anonymous_since())) longest = connection.get();
+    const auto since = connection->unauthenticated_since();
+    count += since ? 1 : 0;
+    if (since && (!longest || since < longest->unauthenticated_since())) longest = connection.get();
   }
-  if (!longest) return false;
+  if (count <= most) return false;
   context_.counters.end(Ending::replaced);
   longest->drop();
   return true;

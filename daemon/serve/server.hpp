@@ -139,11 +139,15 @@ class Server final : public tail::StreamObserver {
   std::size_t connections() const { return connections_.size(); }
 
  private:
+  struct HandshakeRate : TokenBucket {
+    HandshakeRate() : TokenBucket(handshakes_per_second, handshakes_burst) {}
+  };
+
   void add(std::shared_ptr<Connection> connection);
   std::function<void(Connection&)> forget_when_closed(bool refused);
   void accept(int family, int descriptor, TransportKind transport_kind);
   void admit(Transport::Socket socket, TransportKind transport_kind);
-  bool drop_idle_anonymous();
+  bool drop_unauthenticated(std::size_t most);
   void fill(MetricsPage& page);
   std::string version() const;
   Labelled limits() const;  // by name
@@ -179,6 +183,7 @@ class Server final : public tail::StreamObserver {
   Timer ticker_, states_, stop_deadline_, releases_;
   std::vector<std::shared_ptr<Connection>> connections_;  // in order of arrival
   std::size_t refusals_ = 0;                              // of connections_: those waiting for their 503
+  BoundedMap<HandshakeRate, handshake_peers_max> handshakes_;
   std::size_t retired_ = 0;  // sessions that lost their last stream since the last purge
   struct {
     std::string stream, session, written;

@@ -145,8 +145,9 @@ class Connection {
   /// Closes at once.
   virtual void drop() = 0;
 
-  /// Since when an unauthenticated client has been idle; empty: it is not.
-  virtual std::optional<Clock::time_point> idle_anonymous_since() const { return {}; }
+  /// Since when an unauthenticated client has been in its present state; empty: it is authenticated, or
+  /// refused.
+  virtual std::optional<Clock::time_point> unauthenticated_since() const { return {}; }
   virtual Kind kind() const = 0;
   virtual TransportKind transport_kind() const = 0;
 };

@@ -80,7 +80,7 @@ async def forever():
 
 
 class Clients:
-    kinds = ("subscriptions", "snapshots", "requests", "records", "bytes", "connections")
+    kinds = ("subscriptions", "snapshots", "requests", "records", "bytes", "upgrades", "connections")
 
     def __init__(self, port, token):
         self.port, self.token = port, token
@@ -167,6 +167,13 @@ class Clients:
             while True:
                 await one.read()
 
+    async def silent(self):
+        """Keeps a WebSocket without ever sending the token."""
+        async with self.connection() as one:
+            await one.upgrade(None)
+            done["upgrades"] += 1
+            await one.skip()
+
     async def reset(self):
         """Opens connections and resets them."""
         while True:
@@ -192,7 +199,7 @@ class Clients:
 
     def all(self):
         few = {self.read_nothing: 20, self.subscribe_in_a_loop: 4, self.flood_of_snapshots: 2, self.unread_records: 8, self.trickle: 50}
-        many = {self.unread_answers: 200, self.reset: 1, self.idle: 1000}  # together more than the daemon accepts
+        many = {self.unread_answers: 200, self.reset: 1, self.idle: 700, self.silent: 300}  # together more than the daemon accepts
         return [start(kind) for start, kinds in ((self.repeat, few), (self.repeat_later, many)) for kind, count in kinds.items() for _ in range(count)]
 
 

@@ -113,7 +113,7 @@ class Rogue(TeamCase, FaultCase):
         self.assert_delivered(daemon, client, honest.path)  # once each, in order
         writer.assert_arrived(client)
         self.judge(memory)
-        for kind in ("subscriptions", "snapshots", "requests", "records", "bytes", "connections"):
+        for kind in ("subscriptions", "snapshots", "requests", "records", "bytes", "upgrades", "connections"):
             self.assertGreater(self.report.get(kind, 0), 0, kind)
         wait_for(lambda: json.loads(curl(daemon, "/v1/health", unix=True)[2])["connections"] <= 2, "the connections to be released")
         wait_for(lambda: sockets(daemon) <= open_before + 2, "the sockets to be released")

@@ -1,14 +1,16 @@
 """Connecting: authentication, host and origin checks, protocol errors, shutdown."""
 import asyncio
 import contextlib
+import json
 import os
+import re
 import socket
 import stat
 
 import websockets
 
 from support.endpoints import curl
-from support.harness import DaemonCase, Client, deadline_s, http, loop
+from support.harness import DaemonCase, Client, deadline_s, http, loop, wait_for
 from support.transcripts import Session
 
 UPGRADE = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")
@@ -92,6 +94,54 @@ class Limits(DaemonCase):
                 client.wait_frame(type="welcome")
             self.assertEqual(curl(daemon, "/v1/health", token=True)[0], 503)
             self.assertEqual(curl(daemon, "/v1/health", unix=True)[0], 200)
+
+    def test_147_silent_upgraded_connections_do_not_lock_out_the_owner(self):
+        unauthenticated = 200
+        daemon = self.configured('[limits]\nhandshake = "10m"\nhello = "10m"\n')
+        held = daemon.client()
+        held.wait_frame(type="welcome")
+        upgrade = "\r\n".join(["GET /v1/ws HTTP/1.1", f"Host: 127.0.0.1:{daemon.port}", *UPGRADE, "", ""]).encode()
+        with contextlib.ExitStack() as stack:
+            first, *_ = [self.silent(daemon, stack, begin) for begin in (upgrade, b"", b"GET / HTTP") for _ in range(unauthenticated // 2)]
+            self.assertEqual([curl(daemon, "/v1/health", token=True)[0] for _ in range(5)], [200] * 5)
+            self.assertEqual(first.recv(1), b"")  # the one that was silent longest gave way
+            self.assertLessEqual(json.loads(curl(daemon, "/v1/health", token=True)[2])["connections"], unauthenticated + 2)
+        held.subscribe()  # what has proved itself is never displaced
+        held.wait_frame(type="ready")
+
+    def silent(self, daemon, stack, begin):
+        connection = stack.enter_context(socket.create_connection(("127.0.0.1", daemon.port), timeout=deadline_s))
+        connection.sendall(begin)
+        if begin.endswith(b"\r\n\r\n"):
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                head += connection.recv(4096)
+            self.assertTrue(head.startswith(b"HTTP/1.1 101 "), head)
+        return connection
+
+    def test_147_pings_and_fragments_are_limited_as_messages_are(self):
+        daemon = self.configured('[limits]\nhello = "10m"\n')
+        upgrade = "\r\n".join(["GET /v1/ws HTTP/1.1", f"Host: 127.0.0.1:{daemon.port}", *UPGRADE, "", ""]).encode()
+        empty = bytes(4)  # a mask
+
+        def closed():
+            metrics = curl(daemon, "/metrics", unix=True)[2].decode()
+            return int(re.search(r'earshot_endings_total{reason="too_often"} (\d+)', metrics)[1])
+
+        for number, (first, further) in enumerate(((b"", b"\x89\x80"), (b"\x01\x80" + empty, b"\x00\x80")), 1):
+            with self.subTest(further=further), contextlib.ExitStack() as stack:
+                connection = self.silent(daemon, stack, upgrade)
+                connection.setblocking(False)
+                unsent = first
+
+                def flood():
+                    nonlocal unsent
+                    unsent = unsent or (further + empty) * 10_000
+                    with contextlib.suppress(BlockingIOError, ConnectionError):
+                        unsent = unsent[connection.send(unsent):]
+                    return closed() == number
+
+                wait_for(flood, "the flood to be closed")
 
 
 class Requests(DaemonCase):

@@ -54,6 +54,16 @@ class Tls(EndpointCase):
         session.turn("secret")
         self.assert_delivered(daemon, client, session.path)
 
+    def test_147_handshakes_of_an_address_are_limited(self):
+        daemon = self.encrypted()
+
+        def is_refused():
+            for _ in range(200):
+                socket.create_connection(("127.0.0.1", daemon.port), timeout=deadline_s).close()
+            return 'earshot_refusals_total{reason="too_often"} 0' not in curl(daemon, "/metrics", unix=True)[2].decode()
+
+        wait_for(is_refused, "a connection that is closed before its handshake")
+
     def test_97_a_stop_during_a_handshake_ends_cleanly(self):
         daemon = self.encrypted()
         silent, torn = (socket.create_connection(("127.0.0.1", daemon.port)) for _ in range(2))

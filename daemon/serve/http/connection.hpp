@@ -31,8 +31,9 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   void token_changed() override;
   void browser_removed(std::string_view browser) override;
   void drop() override;
-  std::optional<Clock::time_point> idle_anonymous_since() const override {
-    if (state_ != State::reading || is_authenticated_ || request_began_) return {};
+  std::optional<Clock::time_point> unauthenticated_since() const override {
+    const bool is_known = is_authenticated_ || (session_ && session_->is_authenticated());
+    if (is_known || is_closed() || admission_ != Admission::yes) return {};
     return entered_;
   }
   Kind kind() const override { return session_ ? session_->kind() : Kind::http; }

@@ -38,6 +38,7 @@ class SubscriberSession {
   virtual void token_changed() = 0;
   virtual void browser_removed(std::string_view browser) = 0;
   Subscriber& subscriber() { return subscriber_; }
+  bool is_authenticated() const { return caller_.is_authenticated(); }
 
  protected:
   SubscriberSession(HttpConnection& connection, const Caller& caller);

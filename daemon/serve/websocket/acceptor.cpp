@@ -57,15 +57,19 @@ UnixError remove_stale(const std::string& path, const UnixError& live) {
   return {};
 }
 
-std::string address_text(const asio::generic::stream_protocol::endpoint& endpoint) {
+asio::ip::tcp::endpoint tcp_endpoint(const asio::generic::stream_protocol::endpoint& endpoint) {
   asio::ip::tcp::endpoint tcp;
   if (endpoint.size() > tcp.capacity()) return {};
   std::memcpy(tcp.data(), endpoint.data(), endpoint.size());
   tcp.resize(endpoint.size());
   if (const auto address = tcp.address(); address.is_v6() && address.to_v6().is_v4_mapped())
     tcp.address(asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()));
+  return tcp;
+}
+
+std::string address_text(const asio::generic::stream_protocol::endpoint& endpoint) {
   std::ostringstream text;
-  text << tcp;
+  text << tcp_endpoint(endpoint);
   return std::move(text).str();
 }
 
@@ -102,6 +106,17 @@ void Acceptor::accept() {
     if (!ec) admit_(std::move(socket), transport_kind_);
     accept();
   });
+}
+
+std::string peer_network(const Transport::Socket& socket) {
+  error_code ec;
+  const auto peer = socket.remote_endpoint(ec);
+  if (ec) return {};
+  const auto address = tcp_endpoint(peer).address();
+  if (!address.is_v6()) return address.to_string();
+  auto bytes = address.to_v6().to_bytes();
+  std::fill(bytes.begin() + bytes.size() / 2, bytes.end(), std::uint8_t{0});
+  return asio::ip::make_address_v6(bytes).to_string();
 }
 
 std::string peer_address(const Transport::Socket& socket, TransportKind transport_kind) {

@@ -73,6 +73,8 @@ class UnixListener {
   ino_t inode_ = 0;
 };
 
+/// The peer's address; of IPv6 the first 64 bits, which one machine usually has for itself.
+std::string peer_network(const Transport::Socket& socket);
 /// The peer's `address:port`, for the audit log.
 std::string peer_address(const Transport::Socket& socket, TransportKind transport_kind);
 /// `address:port` of this end; an IPv6 address is in brackets. Empty: the Unix socket, or disconnected.

@@ -40,6 +40,8 @@ class OrderedStream {
 
   /// Called when Beast has written: frames may go out again.
   void on_free(std::function<void()> call) { on_free_ = std::move(call); }
+  /// Called when bytes were received.
+  void on_read(std::function<void()> call) { on_read_ = std::move(call); }
 
   std::uint64_t bytes_in() const { return bytes_in_; }    // received
   std::uint64_t bytes_out() const { return bytes_out_; }  // taken by the kernel
@@ -146,6 +148,7 @@ class OrderedStream {
   void read_some(const BufferList<boost::asio::mutable_buffer>& buffers, StreamDone done) {
     next_.async_read_some(buffers, [this, done = std::move(done)](error_code ec, std::size_t n) {
       bytes_in_ += n;
+      if (on_read_) on_read_();
       done(ec, n);
     });
   }
@@ -174,7 +177,7 @@ class OrderedStream {
 
   Next next_;
   boost::asio::steady_timer turn_;
-  std::function<void()> on_free_;
+  std::function<void()> on_free_, on_read_;
   std::function<void(error_code)> on_written_;
   std::string rest_;
   std::string out_;    // the copy being written

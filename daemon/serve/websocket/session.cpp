@@ -1,5 +1,6 @@
 #include "serve/websocket/session.hpp"
 
+#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "agents/agent.hpp"
@@ -50,6 +51,12 @@ void WebSocketSession::start() {
                       transport_.on_free([weak = connection_.weak_from_this()] {
                         if (const auto alive = weak.lock()) alive->wake();
                       });
+                      transport_.on_extra_frame([this, weak = connection_.weak_from_this()] {
+                        boost::asio::post(transport_.socket().get_executor(), [this, weak] {
+                          const auto alive = weak.lock();
+                          if (alive && !connection_.is_closed() && state_ == State::open) is_too_often();
+                        });
+                      });
                       if (caller_.is_authenticated()) send_welcome();
                       read_message();
                     });
@@ -76,13 +83,18 @@ void WebSocketSession::on_message(error_code ec, std::string_view text) {
   if (ec) return connection_.drop();  // closed, or a violation that was answered by 1002, 1007 or 1009
   if (state_ == State::open && !connection_.is_stopping()) {
     ++context_.counters.messages;
-    if (!connection_.rate().take(Clock::now())) {
-      context_.counters.end(Ending::too_often);
-      return close(close_too_often, "too many messages");
-    }
+    if (is_too_often()) return;
     if (handle(text)) wake();
   }
   if (!subscriber_.is_congested() && !is_reading_cold()) read_message();
+}
+
+/// True: the connection is being closed.
+bool WebSocketSession::is_too_often() {
+  if (connection_.rate().take(Clock::now())) return false;
+  context_.counters.end(Ending::too_often);
+  close(close_too_often, "too many messages");
+  return true;
 }
 
 /// Returns whether the client has proved its identity.

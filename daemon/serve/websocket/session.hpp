@@ -34,6 +34,7 @@ class WebSocketSession final : public SubscriberSession {
   void send_welcome();
   void read_message();
   void on_message(error_code ec, std::string_view text);
+  bool is_too_often();
   bool handle(std::string_view text);
   bool authenticate(const message::Hello& hello);
   void send();

@@ -22,6 +22,7 @@ using boost::system::error_code;
 namespace {
 
 constexpr std::size_t idle_read_bytes = 512;  // prepared for the next message
+constexpr std::size_t extra_bytes = 4 << 10;
 
 /// Over a socket, or over TLS.
 template <class Stream>
@@ -73,6 +74,7 @@ class TransportOf final : public Transport {
     socket().close(ignored);
     ordered().abandon();
     ordered().on_free(nullptr);
+    ordered().on_read(nullptr);
   }
 
   // --- HTTP ---
@@ -168,13 +170,27 @@ class TransportOf final : public Transport {
     // Beast's own read prepares 1.5 KiB, which each idle client would hold.
     const std::size_t prepared = std::max(idle_read_bytes, buffer_.size());
     ws_.async_read_some(
-        buffer_, prepared, [this, done = std::move(done)](error_code ec, std::size_t) mutable {
+        buffer_, prepared, [this, done = std::move(done)](error_code ec, std::size_t bytes) mutable {
+          content_ += bytes;
           if (!ec && !ws_.is_message_done()) return read_message(std::move(done));
           const beast::flat_buffer message = std::exchange(buffer_, {});  // an idle client keeps no buffer
           const auto data = message.cdata();
           if (ec || !ws_.got_text()) return done(ec, {});
           done(ec, {{static_cast<const char*>(data.data()), data.size()}});
         });
+  }
+
+  void on_extra_frame(std::function<void()> call) override {
+    extra_frame_ = std::move(call);
+    content_ = ordered().bytes_in();
+    ws_.control_callback([this](websocket::frame_type kind, beast::string_view) {
+      if (kind != websocket::frame_type::close) extra_frame_();
+    });
+    ordered().on_read([this] {  // Beast skips fragments without content by itself
+      if (ordered().bytes_in() < content_ + extra_bytes) return;
+      content_ += extra_bytes;
+      extra_frame_();
+    });
   }
 
   void ping(Done done) override { ws_.async_ping({}, std::move(done)); }
@@ -275,6 +291,8 @@ class TransportOf final : public Transport {
   std::vector<char> scrap_;
   std::string out_;
   std::size_t out_done_ = 0, dropped_ = 0;
+  std::function<void()> extra_frame_;
+  std::uint64_t content_ = 0;  // of messages, and what was paid for as extra frames
   std::uint64_t written_ = 0, heard_before_ = 0;
 };
 

@@ -66,6 +66,8 @@ class Transport {
   virtual void accept(const std::string& server, std::size_t message_bytes_max, Done done) = 0;
   virtual void message_max(std::size_t bytes) = 0;
   virtual void read_message(std::function<void(boost::system::error_code, Message)> done) = 0;
+  /// Called for what is no message and costs as much: a ping, a pong, 4 KiB that are no content of messages.
+  virtual void on_extra_frame(std::function<void()> call) = 0;
   virtual void ping(Done done) = 0;
   virtual void close(std::uint16_t code, std::string_view reason, Done done) = 0;
   virtual bool closed() const = 0;  // a close frame was sent: nothing may follow it
