@@ -99,31 +99,47 @@ std::size_t next_character(std::string_view text, std::size_t at) {
   return at;
 }
 
+/// The end of the text that the part of a pattern, which has no `*`, matches from `at` on; npos: it does not.
+std::size_t match_part(std::string_view part, std::string_view text, std::size_t at) {
+  for (const char c : part) {
+    if (at >= text.size() || (c != '?' && c != text[at])) return text.npos;
+    at = c == '?' ? next_character(text, at) : at + 1;
+  }
+  return at;
+}
+
+/// The end of the first match at a character from `at` on, or of the one that ends with the text; npos: there
+/// is none. Without a `?` in linear time.
+std::size_t find_part(std::string_view part, std::string_view text, std::size_t at, bool at_end) {
+  if (part.find('?') == part.npos) {
+    if (at_end) return text.size() - at >= part.size() && text.ends_with(part) ? text.size() : text.npos;
+    const void* const found = ::memmem(text.data() + at, text.size() - at, part.data(), part.size());
+    return found ? static_cast<std::size_t>(static_cast<const char*>(found) - text.data()) + part.size()
+                 : text.npos;
+  }
+  for (; at < text.size(); at = next_character(text, at)) {
+    const std::size_t end = match_part(part, text, at);
+    if (end != text.npos && (!at_end || end == text.size())) return end;
+  }
+  return text.npos;
+}
+
 }  // namespace
 
 bool matches_glob(std::string_view pattern, std::string_view text) {
-  constexpr std::size_t none = std::string_view::npos;
-  std::size_t p = 0, t = 0, star = none, star_text = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      star_text = t;
-    } else if (p < pattern.size() && pattern[p] == '?') {
-      ++p;
-      t = next_character(text, t);
-    } else if (p < pattern.size() && pattern[p] == text[t]) {
-      ++p;
-      ++t;
-    } else if (star != none) {
-      p = star + 1;
-      star_text = next_character(text, star_text);
-      t = star_text;
-    } else {
-      return false;
-    }
+  std::size_t star = pattern.find('*');
+  std::size_t at = match_part(pattern.substr(0, star), text, 0);
+  if (star == pattern.npos) return at == text.size();
+  while (at != text.npos) {
+    pattern.remove_prefix(star + 1);
+    star = pattern.find('*');
+    const std::string_view part = pattern.substr(0, star);
+    const bool is_last = star == pattern.npos;
+    if (is_last && part.empty()) return true;
+    if (!part.empty()) at = find_part(part, text, at, is_last);
+    if (is_last) break;
   }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
+  return at != text.npos;
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {

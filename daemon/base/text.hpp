@@ -89,8 +89,8 @@ std::string_view trim(std::string_view text, std::string_view blanks = " \t\r\n"
 std::string quote_for_shell(std::string_view word);
 
 /// Whether the pattern matches all of `text`: `*` matches any number of characters, `?` one (a UTF-8
-/// sequence). Nothing else is special; case-sensitive. Takes at most pattern × text steps: only the last `*`
-/// is retried, because it can match whatever an earlier one could.
+/// sequence). Nothing else is special; case-sensitive. Takes about as many steps as the
+/// text has bytes; pattern × text if it has both.
 bool matches_glob(std::string_view pattern, std::string_view text);
 
 /// The number of bytes to insert, delete or replace to turn one word into the other (Levenshtein).

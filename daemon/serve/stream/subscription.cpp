@@ -12,6 +12,7 @@ namespace earshot::serve {
 namespace {
 
 bool matches_any(const std::vector<std::string>& patterns, std::string_view text) {
+  text = cut_utf8(text, Filter::text_bytes_max);
   return patterns.empty() ||
          std::any_of(patterns.begin(), patterns.end(),
                      [text](const std::string& pattern) { return matches_glob(pattern, text); });
@@ -79,6 +80,7 @@ bool read_choice(const dom::object& object, std::string_view key, std::string_vi
 
 /// Returns an error of the filter, or empty.
 std::string read_filter(const dom::object& object, Filter& filter) {
+  std::size_t searched = 0;
   for (const auto& [name, value] : object) {
     const auto key = std::find_if(std::begin(filter_keys), std::end(filter_keys),
                                   [name = name](const FilterKey& known) { return known.name == name; });
@@ -93,6 +95,9 @@ std::string read_filter(const dom::object& object, Filter& filter) {
       if (item.get(pattern) != simdjson::SUCCESS) return "a pattern is a string";
       if (pattern.size() > Filter::pattern_bytes_max) return "a pattern is longer than 256 bytes";
       patterns.emplace_back(pattern);
+      if (pattern.find('*') != pattern.npos && pattern.find('?') != pattern.npos) searched += pattern.size();
+      if (searched > Filter::searched_bytes_max)
+        return "the patterns with both `*` and `?` have more than 1024 bytes together";
     }
   }
   return {};

@@ -46,6 +46,9 @@ struct SessionKeys {
 struct Filter {
   static constexpr std::size_t patterns_max = 64;        // per key; more: error `bad_filter`
   static constexpr std::size_t pattern_bytes_max = 256;  // longer: error `bad_filter`
+  /// Of all patterns with both `*` and `?`, which are compared at each character; more: error `bad_filter`.
+  static constexpr std::size_t searched_bytes_max = 1024;
+  static constexpr std::size_t text_bytes_max = 4096;  // of longer texts only the beginning is compared
 
   std::vector<std::string> project, session, host, type, program;
 

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <string_view>
+#include <vector>
 
 using namespace earshot;
 
@@ -102,7 +104,40 @@ TEST_CASE("only the star and the question mark are special") {
   }
 }
 
-TEST_CASE("the worst pattern costs pattern times text") {
+namespace {
+
+bool matches_by_definition(std::u32string_view pattern, std::u32string_view text) {
+  if (pattern.empty()) return text.empty();
+  if (pattern[0] == '*' && matches_by_definition(pattern.substr(1), text)) return true;
+  if (text.empty() || (pattern[0] != '*' && pattern[0] != '?' && pattern[0] != text[0])) return false;
+  return matches_by_definition(pattern.substr(pattern[0] == '*' ? 0 : 1), text.substr(1));
+}
+
+/// All texts of up to `length` of these characters.
+std::vector<std::u32string> texts_of(std::u32string_view characters, std::size_t length) {
+  std::vector<std::u32string> texts = {U""};
+  for (std::size_t n = 0; n < texts.size() && texts[n].size() < length; ++n)
+    for (const char32_t c : characters) texts.push_back(texts[n] + c);
+  return texts;
+}
+
+std::string utf8(std::u32string_view text) {
+  std::string out;
+  for (const char32_t c : text) out += c == U'\u00e9' ? "\xc3\xa9" : std::string(1, static_cast<char>(c));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("all short patterns match by definition") {
+  std::size_t wrong = 0;
+  for (const auto& pattern : texts_of(U"ab\u00e9*?", 5))
+    for (const auto& text : texts_of(U"ab\u00e9", 4))
+      wrong += matches_glob(utf8(pattern), utf8(text)) != matches_by_definition(pattern, text);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("no pattern takes for ever") {
   std::string pattern;
   while (pattern.size() < 254) pattern += "a*";
   pattern += "b";

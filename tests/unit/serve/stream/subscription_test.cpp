@@ -49,9 +49,10 @@ std::string code_of(const std::string& text) {
   return bad ? bad->code : "fine";
 }
 
-std::string with_patterns(std::size_t count, std::size_t size) {
+std::string with_patterns(std::size_t count, std::size_t size, const std::string& begin = "") {
   std::string list;
-  for (std::size_t i = 0; i < count; ++i) list += (i ? ",\"" : "\"") + std::string(size, 'x') + "\"";
+  for (std::size_t i = 0; i < count; ++i)
+    list += (i ? ",\"" : "\"") + begin + std::string(size - begin.size(), 'x') + "\"";
   return R"({"type":"subscribe","id":"a","filter":{"type":[)" + list + "]}}";
 }
 
@@ -94,6 +95,8 @@ TEST_CASE("any invalid message is an error with a code") {
       {with_patterns(64, 256), "fine"},
       {with_patterns(65, 1), "bad_filter"},
       {with_patterns(1, 257), "bad_filter"},
+      {R"({"type":"subscribe","id":"a","filter":{"host":["*)" + std::string(255, '?') + "\"]}}", "fine"},
+      {with_patterns(5, 256, "*?"), "bad_filter"},
       {R"({"type":"subscribe","id":"a","filter":{}})", "fine"},
       {R"({"type":"subscribe","id":"a","deliver":"state","page":1})", "fine"},
       {R"({"type":"subscribe","id":"a","deliver":"state","page":1000})", "fine"},
