@@ -23,6 +23,7 @@ SHOWN_BY = {
     "status": ("Status::test_each_kind_of_wait_has_its_reason", "Status::test_codex_a_command_that_takes_long_may_wait_for_approval_and_is_working"),
     "programs": ("ProgramFaults::test_202_a_rollout_that_is_migrated_while_the_daemon_is_down_is_reset_on_resume",),
     "browsers": ("Browsers::test_a_daemon_that_makes_up_everything_is_harmless",),
+    "impostor": ("Page::test_144_the_service_worker_of_an_impostor_does_not_survive_the_daemon_s_return",),
     "dashboard": ("Dashboard::test_signin", "Dashboard::test_overview", "Dashboard::test_untrusted_text", "Dashboard::test_accessibility"),
     "hostile": ("Hostile::test_foreign_origins_and_hosts_are_refused_even_with_the_token",),
     "tls": ("Tls::test_a_remote_listener_without_tls_names_the_missing_options", "Tls::test_old_tls_and_plain_text_are_refused"),

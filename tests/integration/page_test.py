@@ -1,6 +1,10 @@
 """The page at `/` in a real browser: properties of both the dashboard and the plain page, whichever this build has."""
+import contextlib
+import http.server
 import json
 import os
+import socket
+import threading
 import time
 import unittest
 
@@ -10,6 +14,57 @@ from support.harness import wait_for
 from support.transcripts import Registry, Session
 
 CODE_SECONDS = 60  # how long a one-time code is valid
+
+
+class Impostor(http.server.BaseHTTPRequestHandler):
+    """Another user's program on the daemon's port. Its page registers a service worker that answers every later visit; both may be cached."""
+
+    WORKER = "/other/w.js?" + "x" * 10000  # longer than a request that the daemon reads
+    PAGE = f"""<!doctype html><title>impostor</title><script>
+        navigator.serviceWorker.register({json.dumps(WORKER)}, {{scope: "/", updateViaCache: "none"}})
+            .then(() => navigator.serviceWorker.ready).then(() => document.title += ", registered")</script>"""
+    SCRIPT = """onactivate = () => clients.claim();
+        onfetch = (event) => event.request.mode == "navigate" &&
+            event.respondWith(new Response("<title>impostor's worker</title>", {headers: {"Content-Type": "text/html"}}))"""
+
+    def do_GET(self):
+        body = self.SCRIPT if self.path == self.WORKER else self.PAGE
+        self.send_response(200)
+        self.send_header("Content-Type", "text/javascript" if self.path == self.WORKER else "text/html")
+        self.send_header("Service-Worker-Allowed", "/")
+        self.send_header("Cache-Control", "max-age=31536000, immutable")
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+class ImpostorServer(http.server.ThreadingHTTPServer):
+    def __init__(self, port):
+        super().__init__(("127.0.0.1", port), Impostor)
+        self.connections = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @classmethod
+    def listen(cls, port):
+        """None while another program uses the port."""
+        try:
+            return cls(port)
+        except OSError:
+            return None
+
+    def process_request(self, request, address):
+        self.connections.append(request)
+        super().process_request(request, address)
+
+    def close(self):
+        """As when the process ends: the browser has opened connections that it has not used yet."""
+        self.shutdown()
+        self.server_close()
+        for connection in self.connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 @unittest.skipUnless(browser.program(), "chromium is not installed: run ./dev deps")
@@ -96,6 +151,29 @@ class Page(HttpCase):
         page.wait_text("#state", "Live")
         curl(again, "/v1/browsers/revoke", "-d", '{"all":true}', unix=True)
         page.wait_text("#state", "signed out")
+
+    def test_144_the_service_worker_of_an_impostor_does_not_survive_the_daemon_s_return(self):
+        daemon = self.start()
+        page = self.open(daemon, code=True)
+        page.wait_text("#state", "Live")
+        daemon.stop()
+        bookmark = f"http://127.0.0.1:{daemon.port}/"
+        impostor = wait_for(lambda: ImpostorServer.listen(daemon.port), "a free port")
+        self.addCleanup(impostor.server_close)
+        title = lambda: page.evaluate("document.title")
+        page.navigate(bookmark)
+        wait_for(lambda: title() == "impostor, registered", "the registration")
+        page.navigate(bookmark + "?session=1#fragment")
+        wait_for(lambda: title() == "impostor's worker", "the worker")
+        impostor.close()
+        self.start_again(daemon)
+        page.navigate("about:blank")
+        page.navigate(bookmark + "?session=1#fragment")
+        page.wait_text("#state", "Live")
+        registrations = "navigator.serviceWorker.getRegistrations().then((all) => [all.length, String(navigator.serviceWorker.controller)])"
+        wait_for(lambda: page.evaluate(registrations) == [0, "null"], "no worker")
+        page.navigate(bookmark)
+        page.wait_text("#state", "Live")
 
     def test_the_page_cannot_connect_to_other_servers(self):
         daemon, other = self.start(), self.start(state=os.path.join(self.home, "other"))

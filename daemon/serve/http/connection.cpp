@@ -45,6 +45,7 @@ void HttpConnection::read_request() {
 }
 
 void HttpConnection::on_fault(Fault fault) {
+  if (const auto worker = replace_worker(transport_->request())) return respond(*worker, true);
   struct Answer {
     Fault fault;
     Refusal refusal;
@@ -76,6 +77,7 @@ void HttpConnection::on_head() {
     context_.counters.refuse(Refusal::host_or_origin);
     return respond(*refused, true);
   }
+  if (const auto worker = replace_worker(request)) return respond(*worker, true);
   if (admission_ == Admission::busy) {
     context_.counters.refuse(Refusal::connections);
     return respond(text_response(503, "too many connections: close some, or retry later"), true);

@@ -265,6 +265,10 @@ std::string encode(const HttpResponse& response, const Delivery& delivery) {
   // A page may be cached if it is revalidated; session data must not be stored.
   set(field::cache_control, is_page ? "no-cache" : "no-store");
   set("Content-Security-Policy", is_page ? response.page_policy : default_policy);
+  if (response.is_worker) {  // what the browser has cached may be of the other program, too
+    set("Service-Worker-Allowed", "/");
+    set("Clear-Site-Data", "\"cache\"");
+  }
   set("X-Content-Type-Options", "nosniff");
   set(field::x_frame_options, "DENY");
   set("Referrer-Policy", "no-referrer");

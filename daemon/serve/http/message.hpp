@@ -27,6 +27,7 @@ struct Request {
   std::vector<std::string_view> hosts, origins, authorizations;  // all values
   bool upgrade = false;                                          // asks for a WebSocket
   std::string_view content_type = {}, if_none_match = {}, body = {};
+  bool wants_worker = false;  // a browser fetches the script of a service worker
 
   std::string_view path() const { return target.substr(0, target.find('?')); }
   std::string_view query() const;  // behind the question mark
@@ -100,6 +101,7 @@ struct HttpResponse {
   std::string body;
   std::string etag;                                      // quoted; empty: none
   std::string page_policy;                               // Content-Security-Policy; empty: nothing is allowed
+  bool is_worker = false;                                // the script of a service worker
   std::string allow;                                     // of 405
   std::string upgrade;                                   // of 426
   std::string subscription;                              // of events: the `subscribe` message

@@ -359,6 +359,23 @@ std::string_view route_name(std::string_view path) {
   return "another path";
 }
 
+std::optional<HttpResponse> replace_worker(const Request& request) {
+  if (!request.wants_worker) return {};
+  HttpResponse answer;
+  answer.content_type = "text/javascript";
+  answer.is_worker = true;
+  // A navigation to a URL with a fragment would not load the page.
+  answer.body = R"(addEventListener("install", () => skipWaiting());
+addEventListener("activate", (event) => event.waitUntil(leave()));
+async function leave() {
+  const pages = await clients.matchAll({ type: "window" });
+  await registration.unregister();
+  for (const page of pages) page.navigate(page.url.split("#")[0]).catch(() => {});
+}
+)";
+  return answer;
+}
+
 HttpResponse route(const Request& request, const RequestContext& request_context, ServerContext& context) {
   for (const Route& route : routes) {
     if (route.path != request.path()) continue;

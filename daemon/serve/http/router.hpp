@@ -1,6 +1,7 @@
 // The paths of the HTTP interface and who may use them. Pure.
 #pragma once
 #include <chrono>
+#include <optional>
 #include <span>
 
 #include "base/clock.hpp"
@@ -22,6 +23,10 @@ std::string_view route_name(std::string_view path);
 
 /// The longest body of a request to this path.
 std::size_t body_bytes_max(std::string_view path, TransportKind transport_kind, const Limits& limits);
+
+/// To a browser that asks for the script of a service worker, at any path: one that removes itself. The page
+/// has none, so another program, which had the port while the daemon was stopped, has registered it.
+std::optional<HttpResponse> replace_worker(const Request& request);
 
 /// The response to a request that passed refuse().
 HttpResponse route(const Request& request, const RequestContext& request_context, ServerContext& context);

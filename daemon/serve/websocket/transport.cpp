@@ -7,6 +7,7 @@
 #include <boost/beast/http.hpp>
 #include <boost/beast/websocket.hpp>
 #include <boost/beast/websocket/ssl.hpp>
+#include <cctype>
 #include <type_traits>
 
 #include "serve/websocket/ordered_stream.hpp"
@@ -23,6 +24,8 @@ namespace {
 
 constexpr std::size_t idle_read_bytes = 512;  // prepared for the next message
 constexpr std::size_t extra_bytes = 4 << 10;
+constexpr std::size_t skipped_bytes_max = 3 << 20;  // of a head that is too long; browsers end URLs at 2 MiB
+constexpr std::string_view worker_line = "\r\nService-Worker: script\r\n", head_end = "\r\n\r\n";
 
 /// Over a socket, or over TLS.
 template <class Stream>
@@ -85,9 +88,12 @@ class TransportOf final : public Transport {
     head_->parser.body_limit(std::max(limits_.body_bytes_max, request_body_bytes_max));
     buffer_.max_size(2 * limits_.request_bytes_max);
     heard_before_ = ordered().bytes_in();
-    http::async_read_header(
-        ordered(), buffer_, head_->parser,
-        [this, read = std::move(read)](error_code ec, std::size_t) { read(head_fault(ec)); });
+    http::async_read_header(ordered(), buffer_, head_->parser,
+                            [this, read = std::move(read)](error_code ec, std::size_t) mutable {
+                              const Fault fault = head_fault(ec);
+                              if (!is_too_long(ec)) return read(fault);
+                              skip_head("\r\n", 0, [read = std::move(read), fault] { read(fault); });
+                            });
   }
 
   void read_body(std::size_t bytes_max, Read read) override {
@@ -121,6 +127,7 @@ class TransportOf final : public Transport {
     request.upgrade = websocket::is_upgrade(head);
     request.content_type = view(head[http::field::content_type]);
     request.if_none_match = view(head[http::field::if_none_match]);
+    request.wants_worker = head_->wants_worker || head["Service-Worker"] == "script";
     request.body = head.body();
     return request;
   }
@@ -239,6 +246,7 @@ class TransportOf final : public Transport {
  private:
   struct Head {
     http::request_parser<http::string_body> parser;
+    bool wants_worker = false;  // by a head that is too long
   };
 
   OrderedStream<Stream>& ordered() { return ws_.next_layer(); }
@@ -257,8 +265,12 @@ class TransportOf final : public Transport {
            ec != http::error::end_of_stream && ec != http::error::partial_message;
   }
 
+  static bool is_too_long(error_code ec) {
+    return ec == http::error::header_limit || ec == http::error::buffer_overflow;
+  }
+
   Fault head_fault(error_code ec) const {
-    if (ec == http::error::header_limit || ec == http::error::buffer_overflow) {
+    if (is_too_long(ec)) {
       const auto data = buffer_.cdata();
       const std::string_view head(static_cast<const char*>(data.data()), data.size());
       const bool first_line_ended =
@@ -269,6 +281,29 @@ class TransportOf final : public Transport {
     if (ec) return is_http(ec) ? Fault::unreadable : Fault::gone;
     return head_->parser.get().target().size() > limits_.target_bytes_max ? Fault::target_too_long
                                                                           : Fault::none;
+  }
+
+  /// The rest of a head that is too long matters only if a browser asks for the script of a service worker,
+  /// whose URL, chosen by another program, may be of any length.
+  /// `head`: what precedes the buffer.
+  void skip_head(std::string head, std::size_t skipped, std::function<void()> done) {
+    const auto data = buffer_.cdata();
+    head.append(static_cast<const char*>(data.data()), data.size());
+    buffer_.consume(buffer_.size());
+    const std::size_t end = head.find(head_end);
+    const bool is_whole = end != head.npos;
+    if (is_whole) head.resize(end + 2);
+    const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+    head_->wants_worker |=
+        std::search(head.begin(), head.end(), worker_line.begin(), worker_line.end(), same) != head.end();
+    if (is_whole || head_->wants_worker || skipped > skipped_bytes_max) return done();
+    head.erase(0, head.size() - std::min(head.size(), worker_line.size()));
+    ordered().async_read_some(buffer_.prepare(limits_.request_bytes_max),
+                              [this, head = std::move(head), skipped, done = std::move(done)](
+                                  error_code ec, std::size_t n) mutable {
+                                buffer_.commit(n);
+                                ec ? done() : skip_head(std::move(head), skipped + n, std::move(done));
+                              });
   }
 
   void write_more(Done done) {

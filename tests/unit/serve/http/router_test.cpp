@@ -208,6 +208,22 @@ TEST_CASE("fault 87: the daemon proves that it has the token, for one nonce and 
   REQUIRE(fixture.prove(path + nonce, "").status == 404);
 }
 
+TEST_CASE("fault 144: a service worker is replaced by one that removes itself, at any path") {
+  Request request{"GET", "/w.js?x", {"127.0.0.1:7717"}, {}, {}};
+  REQUIRE_FALSE(replace_worker(request));
+  request.wants_worker = true;
+  const auto answer = replace_worker(request);
+  REQUIRE(answer);
+  REQUIRE((answer->status == 200 && answer->content_type == "text/javascript"));
+  for (const std::string_view step : {"skipWaiting()", "registration.unregister()", "navigate("})
+    REQUIRE(answer->body.find(step) != std::string::npos);
+  const std::string bytes = encode(*answer, {});
+  for (const std::string_view header :
+       {"Cache-Control: no-store", "Service-Worker-Allowed: /", "X-Content-Type-Options: nosniff",
+        "Clear-Site-Data: \"cache\"", "Content-Security-Policy: default-src 'none'"})
+    REQUIRE(bytes.find(header) != std::string::npos);
+}
+
 TEST_CASE("fault 95: the metrics token reads /metrics and nothing else") {
   ServerFixture fixture;
   const std::string metrics_token(64, 'b');

@@ -125,6 +125,27 @@ TEST_CASE("foreign hosts, foreign origins and wrong tokens are refused before th
   REQUIRE(fixture.until([&] { return fixture.server.connections() == 0; }));
 }
 
+TEST_CASE("fault 144: a service worker is replaced however long its URL and its cookies are") {
+  ServerFixture fixture;
+  const std::string own = "127.0.0.1:" + std::to_string(fixture.port());
+  const std::string worker = "Service-Worker: script\r\n", end = "Connection: close\r\n";
+  const auto ask = [&](std::size_t url, const std::string& headers) {
+    const std::string target = "/w.js?" + std::string(url, 'x');
+    return test::exchange(fixture.io, fixture.port(), get(target, own, headers));
+  };
+  const auto is_replaced = [](const std::string& answer) { return answer.ends_with("}\n"); };
+  const std::string cookie = "Cookie: a=" + std::string(9000, 'x') + "\r\n";
+  for (const std::size_t url :
+       {std::size_t(1), std::size_t(5000), std::size_t(8100), std::size_t(9000), std::size_t(2 << 20)}) {
+    INFO(url);
+    REQUIRE(is_replaced(ask(url, worker + end)));
+    REQUIRE(is_replaced(ask(url, cookie + worker + end)));
+    if (url > 4096) REQUIRE_FALSE(is_replaced(ask(url, end)));
+  }
+  REQUIRE_FALSE(is_replaced(ask(9000, end + "X: " + worker)));
+  REQUIRE_FALSE(is_replaced(ask(9000, end + "\r\n" + worker)));
+}
+
 TEST_CASE("the page and /healthz need no token, and the page has a strict policy") {
   ServerFixture fixture;
   const std::string own = "127.0.0.1:" + std::to_string(fixture.port());
