@@ -18,7 +18,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <sstream>
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -140,8 +139,8 @@ std::chrono::microseconds watchdog_period() {
 /// A listening TCP socket that the service manager opened (ListenStream=); -1: none.
 struct InheritedSocket {
   int descriptor = -1;
-  std::string listen;  // ADDR:PORT, as for --listen
-  std::string error;   // for the user; the socket cannot be used
+  std::optional<asio::ip::tcp::endpoint> endpoint = {};
+  std::string error = {};  // for the user; the socket cannot be used
 };
 InheritedSocket inherited_socket() {
   InheritedSocket inherited;
@@ -162,10 +161,8 @@ InheritedSocket inherited_socket() {
     return inherited;
   }
   endpoint.resize(size);
-  std::ostringstream text;
-  text << endpoint;
   inherited.descriptor = SD_LISTEN_FDS_START;
-  inherited.listen = text.str();
+  inherited.endpoint = endpoint;
 #endif
   return inherited;
 }
@@ -258,10 +255,8 @@ int main(int argc, char** argv) {
 #endif
   const InheritedSocket inherited = inherited_socket();
   if (!inherited.error.empty()) return fail(inherited.error);
-  std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (inherited.descriptor >= 0)
-    arguments.insert(arguments.end(), {"--listen", inherited.listen});  // the last --listen wins
-  config::ParseResult parsed = config::parse_options(arguments, environment, version_text());
+  config::ParseResult parsed =
+      config::parse_options({argv + 1, argv + argc}, environment, version_text(), inherited.endpoint);
   std::fputs(parsed.out.c_str(), stdout);
   std::fputs(parsed.err.c_str(), stderr);
   if (!parsed.options) return parsed.exit_code;

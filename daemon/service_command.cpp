@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 
 #include "agents/roots.hpp"
 #include "base/display_text.hpp"
@@ -86,26 +87,26 @@ std::string shell_line(const std::vector<std::string>& command) {
   return line;
 }
 
-/// The file at the manager's path.
+/// What is at the path of a file.
 struct ExistingFile {
   enum class Kind { none, same, generated, edited, unreadable } kind;
   std::string reason;  // of the last two
 };
 
-ExistingFile inspect(const Manager& manager) {
+ExistingFile inspect(const ServiceFile& wanted) {
   using Kind = ExistingFile::Kind;
   std::error_code failure;
-  const fs::file_status status = fs::symlink_status(manager.file, failure);
+  const fs::file_status status = fs::symlink_status(wanted.path, failure);
   if (status.type() == fs::file_type::not_found) return {Kind::none, {}};
   if (failure) return {Kind::unreadable, failure.message()};
   if (status.type() == fs::file_type::symlink) {
-    const fs::path target = fs::read_symlink(manager.file, failure);
+    const fs::path target = fs::read_symlink(wanted.path, failure);
     return {Kind::edited, target == "/dev/null" ? "is masked" : "is a link to " + target.string()};
   }
   if (status.type() != fs::file_type::regular) return {Kind::edited, "is not a regular file"};
-  const SmallFile file = read_small_file(manager.file, file_bytes_max);
+  const SmallFile file = read_small_file(wanted.path, file_bytes_max);
   if (!file.ok()) return {Kind::unreadable, file.error_text()};
-  if (file.text == manager.text) return {Kind::same, {}};
+  if (file.text == wanted.text) return {Kind::same, {}};
   if (is_unmodified(file.text)) return {Kind::generated, {}};
   return {Kind::edited, "was edited since --install-service wrote it"};
 }
@@ -175,6 +176,11 @@ RenderedFile render_unit(const ServiceSpec& spec) {
           "\nExecStartPre=+mkdir -p -m 0700" + created + "\n");
   replace(text, "\nReadWritePaths=\"%h/.local/state/earshot\"\n", "\nReadWritePaths=" + writable + "\n");
 
+  if (spec.listen.empty()) {
+    replace(text, "\nRequires=earshot.socket\nAfter=earshot.socket\n", "\n# There is none: any free port.\n");
+    replace(text, "\nAlso=earshot.socket\n", "\n");
+  }
+
   std::vector<std::string> used = spec.readable;
   used.push_back(spec.program);
   used.push_back(spec.state);
@@ -185,6 +191,13 @@ RenderedFile render_unit(const ServiceSpec& spec) {
     replace(text, "\nPrivateTmp=yes\n", "\n# A private /tmp would hide " + *hidden + "\nPrivateTmp=no\n");
   }
   return {with_checksum(std::move(text), "# ", ""), {}};
+}
+
+std::string render_socket(const ServiceSpec& spec) {
+  if (spec.listen.empty()) return {};
+  std::string text(socket_file);
+  replace(text, "\nListenStream=127.0.0.1:7717\n", "\nListenStream=" + spec.listen + "\n");
+  return with_checksum(std::move(text), "# ", "");
 }
 
 RenderedFile render_plist(const ServiceSpec& spec) {
@@ -226,68 +239,80 @@ bool is_unmodified(std::string_view text) {
 }
 
 int install(const Manager& manager, const Run& run, const Print& print) {
+  using Kind = ExistingFile::Kind;
   if (!manager.error.empty()) {
     print(manager.error);
     return invalid;
   }
-  const ExistingFile found = inspect(manager);
-  std::error_code ignored;
-  switch (found.kind) {
-    case ExistingFile::Kind::unreadable:
-      print(manager.file + ": " + found.reason);
+  std::vector<const ServiceFile*> unwritten;
+  bool replaces = false;
+  for (const ServiceFile& file : manager.files) {
+    if (file.text.empty()) continue;
+    const ExistingFile found = inspect(file);
+    if (found.kind == Kind::unreadable) {
+      print(file.path + ": " + found.reason);
       return failed;
-    case ExistingFile::Kind::edited:
-      print(manager.file + " " + found.reason +
+    }
+    if (found.kind == Kind::edited) {
+      print(file.path + " " + found.reason +
             ": left unchanged. To install a new one, move it away and run this again; keep changes in a "
             "drop-in "
             "(systemctl --user edit)");
       return edited_file;
-    case ExistingFile::Kind::same:
-      print("already installed: " + manager.file);
-      break;
-    case ExistingFile::Kind::none:
-    case ExistingFile::Kind::generated:
-      fs::create_directories(fs::path(manager.file).parent_path(), ignored);  // writing reports a failure
-      if (const std::string error = write_private_file(manager.file, manager.text); !error.empty()) {
-        print(error);
-        return failed;
-      }
-      print((found.kind == ExistingFile::Kind::generated ? "replaced: " : "wrote: ") + manager.file);
+    }
+    if (found.kind != Kind::same) unwritten.push_back(&file);
+    replaces |= found.kind == Kind::generated;
   }
-  const int code = run_steps(found.kind == ExistingFile::Kind::generated ? manager.replace : manager.install,
-                             manager, run, print);
+  std::error_code ignored;
+  for (const ServiceFile* file : unwritten) {
+    const bool existed = fs::exists(file->path, ignored);
+    fs::create_directories(fs::path(file->path).parent_path(), ignored);  // writing reports a failure
+    if (const std::string error = write_private_file(file->path, file->text); !error.empty()) {
+      print(error);
+      return failed;
+    }
+    print((existed ? "replaced: " : "wrote: ") + file->path);
+  }
+  if (unwritten.empty()) print("already installed: " + manager.files.front().path);
+  const int code = run_steps(replaces ? manager.replace : manager.install, manager, run, print);
   if (code == failed) return code;
   for (const std::string& line : manager.hints) print(line);
   return code;
 }
 
 int uninstall(const Manager& manager, const Run& run, const Print& print) {
-  const ExistingFile found = inspect(manager);
-  switch (found.kind) {
-    case ExistingFile::Kind::unreadable:
-      print(manager.file + ": " + found.reason);
+  using Kind = ExistingFile::Kind;
+  std::vector<std::string> paths;
+  for (const ServiceFile& file : manager.files) {
+    const ExistingFile found = inspect(file);
+    if (found.kind == Kind::none) continue;
+    if (found.kind == Kind::unreadable) {
+      print(file.path + ": " + found.reason);
       return failed;
-    case ExistingFile::Kind::none:
-      print("not installed: " + manager.file + " does not exist");
-      return done;
-    case ExistingFile::Kind::edited:
-      print(manager.file + " " + found.reason + ": file and service are left unchanged. To remove them:");
+    }
+    if (found.kind == Kind::edited) {
+      print(file.path + " " + found.reason + ": files and service are left unchanged. To remove them:");
       for (const Step& step : manager.stop) print("  " + shell_line(step.command));
-      print("  " + shell_line({"rm", manager.file}));
+      for (const ServiceFile& each : manager.files) print("  " + shell_line({"rm", "-f", each.path}));
       for (const Step& step : manager.after_remove) print("  " + shell_line(step.command));
       return edited_file;
-    case ExistingFile::Kind::same:
-    case ExistingFile::Kind::generated:
-      break;
+    }
+    paths.push_back(file.path);
+  }
+  if (paths.empty()) {
+    print("not installed: " + manager.files.front().path + " does not exist");
+    return done;
   }
   const int stopped = run_steps(manager.stop, manager, run, print);
-  if (stopped == failed) return failed;  // the service may still run: keep its file
+  if (stopped == failed) return failed;  // the service may still run: keep its files
   std::error_code failure;
-  if (!fs::remove(manager.file, failure) || failure) {
-    print(manager.file + " cannot be removed: " + failure.message());
-    return failed;
+  for (const std::string& path : paths) {
+    if (!fs::remove(path, failure) || failure) {
+      print(path + " cannot be removed: " + failure.message());
+      return failed;
+    }
+    print("removed: " + path);
   }
-  print("removed: " + manager.file);
   if (stopped == done) return run_steps(manager.after_remove, manager, run, print);
   for (const std::string& link : manager.links) {
     if (fs::is_symlink(link, failure) && fs::remove(link, failure)) print("removed: " + link);
@@ -297,27 +322,32 @@ int uninstall(const Manager& manager, const Run& run, const Print& print) {
 
 Manager systemd(const ServiceSpec& spec, const std::string& config_home) {
   using OnFailure = Step::OnFailure;
-  const std::string unit = "earshot.service";
-  const auto step = [](OnFailure on_failure, std::vector<std::string> command) {
-    command.insert(command.begin(), {"systemctl", "--user"});
-    return Step{std::move(command), on_failure};
+  const std::string folder = config_home + "/systemd/user/", service = "earshot.service",
+                    socket = "earshot.socket";
+  std::error_code ignored;
+  const bool socket_exists = fs::exists(folder + socket, ignored);
+  const auto step = [&](std::vector<std::string> words, bool has_socket) {
+    words.insert(words.begin(), {"systemctl", "--user"});
+    if (has_socket) words.push_back(socket);
+    words.push_back(service);
+    return Step{std::move(words), OnFailure::service_problem};
   };
-  const Step reload = step(OnFailure::no_manager, {"daemon-reload"});
+  const Step reload{{"systemctl", "--user", "daemon-reload"}, OnFailure::no_manager};
   RenderedFile rendered = render_unit(spec);
   Manager manager;
-  manager.file = config_home + "/systemd/user/" + unit;
-  manager.text = std::move(rendered.text);
+  manager.files = {{folder + service, std::move(rendered.text)}, {folder + socket, render_socket(spec)}};
   manager.error = std::move(rendered.error);
-  manager.install = {reload, step(OnFailure::service_problem, {"enable", "--now", unit})};
-  manager.replace = {reload, step(OnFailure::service_problem, {"enable", unit}),
-                     step(OnFailure::service_problem, {"restart", unit})};
-  manager.stop = {reload, step(OnFailure::service_problem, {"disable", "--now", unit})};
+  const bool has_socket = socket_exists || !spec.listen.empty();
+  manager.install = {reload, step({"enable", "--now"}, has_socket)};
+  manager.replace = {reload, step({"enable"}, has_socket), step({"restart"}, has_socket)};
+  manager.stop = {reload, step({"disable", "--now"}, socket_exists)};
   manager.after_remove = {reload};
-  manager.links = {config_home + "/systemd/user/default.target.wants/" + unit};
+  manager.links = {folder + "default.target.wants/" + service, folder + "sockets.target.wants/" + socket};
   manager.hints = {"it runs while you are logged in; to run it from boot on: loginctl enable-linger",
-                   "its log: journalctl --user -u earshot.service"};
+                   "its log: journalctl --user -u earshot.service -u earshot.socket"};
   manager.start_failure_hint =
-      "the reason: journalctl --user -u earshot.service -n 30. Status 217/USER or 226/NAMESPACE: this "
+      "the reason: journalctl --user -u earshot.service -u earshot.socket -n 30. Status 217/USER or "
+      "226/NAMESPACE: this "
       "machine "
       "does not let users create namespaces. Run `systemctl --user edit earshot.service` and add below "
       "[Service]:\n"
@@ -335,12 +365,12 @@ Manager launchd(const ServiceSpec& spec, uid_t uid) {
   const std::string domain = "gui/" + std::to_string(uid);
   RenderedFile rendered = render_plist(spec);
   Manager manager;
-  manager.file = spec.home + "/Library/LaunchAgents/" + label + ".plist";
-  manager.text = std::move(rendered.text);
+  const std::string file = spec.home + "/Library/LaunchAgents/" + label + ".plist";
+  manager.files = {{file, std::move(rendered.text)}};
   manager.error = std::move(rendered.error);
   const Step bootout{{"launchctl", "bootout", domain + "/" + label},
                      OnFailure::ignore};  // fails when not loaded
-  const Step bootstrap{{"launchctl", "bootstrap", domain, manager.file}, OnFailure::no_manager};
+  const Step bootstrap{{"launchctl", "bootstrap", domain, file}, OnFailure::no_manager};
   manager.install = {bootstrap};
   manager.replace = {bootout, bootstrap};
   manager.stop = {bootout};
@@ -397,6 +427,11 @@ service::ServiceSpec spec_of(const config::Options& options, const config::Envir
   service::ServiceSpec spec;
   spec.program = executable_path();
   spec.arguments = options.service_arguments;
+  if (options.listen.port() != 0) {
+    std::ostringstream listen;
+    listen << options.listen;
+    spec.listen = listen.str();
+  }
   spec.home = home;
   spec.state = absolute(options.state);
   for (const char* name : variables) {

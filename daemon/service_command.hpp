@@ -1,5 +1,5 @@
-// Installs and removes the user service: renders the systemd unit or the launchd property list from the files
-// in systemd/, writes it and runs the service manager's commands.
+// Installs and removes the user service: renders the systemd units or the launchd property list from the
+// files in systemd/, writes it and runs the service manager's commands.
 #pragma once
 #include <sys/types.h>
 
@@ -21,13 +21,15 @@ int run_service_command(const config::Options& options, const config::Environmen
 namespace earshot::service {
 
 /// The files in systemd/ at build time (service_files.cpp.in).
-extern const std::string_view unit_file;   // user/earshot.service
-extern const std::string_view plist_file;  // launchd/dev.earshot.earshotd.plist
+extern const std::string_view unit_file;    // user/earshot.service
+extern const std::string_view socket_file;  // user/earshot.socket
+extern const std::string_view plist_file;   // launchd/dev.earshot.earshotd.plist
 
 /// The command of the service, and the paths its sandbox must allow. All paths are absolute.
 struct ServiceSpec {
   std::string program;
   std::vector<std::string> arguments;
+  std::string listen = {};  // ADDR:PORT that the service manager keeps; empty: none, as for any free port
   std::vector<std::pair<std::string, std::string>> environment;  // name, value
   std::string home;
   std::string state;                  // directory, writable
@@ -41,6 +43,7 @@ struct RenderedFile {
 };
 
 RenderedFile render_unit(const ServiceSpec& spec);
+std::string render_socket(const ServiceSpec& spec);
 RenderedFile render_plist(const ServiceSpec& spec);
 
 /// One argument of ExecStart=, quoted. systemd.service(5): `%` and `$` doubled, `\` and `"` escaped.
@@ -67,15 +70,19 @@ struct Step {
   enum class OnFailure { no_manager, service_problem, ignore } on_failure = OnFailure::service_problem;
 };
 
+struct ServiceFile {
+  std::string path;  // absolute
+  std::string text;  // empty: an existing one is left, and removed with the service
+};
+
 /// A service manager and the steps for one service.
 struct Manager {
-  std::string file;  // absolute path
-  std::string text;
-  std::vector<Step> install;       // after a new file was written
-  std::vector<Step> replace;       // after the file was changed
-  std::vector<Step> stop;          // before the file is removed
+  std::vector<ServiceFile> files;
+  std::vector<Step> install;       // after new files were written
+  std::vector<Step> replace;       // after a file was changed
+  std::vector<Step> stop;          // before the files are removed
   std::vector<Step> after_remove;  // after
-  std::vector<std::string> links;  // links to the file, removed when the manager cannot do it
+  std::vector<std::string> links;  // links to the files, removed when the manager cannot do it
   std::vector<std::string> hints;  // printed after an install
   std::string start_failure_hint;  // printed when the service does not start
   std::string error;               // not empty: why none of this is possible

@@ -189,7 +189,8 @@ class Debian(PackageCase):
             self.skipTest("systemd-analyze is not installed")
         env = {**clean_environment(self.home), "XDG_RUNTIME_DIR": self.home, "SYSTEMD_LOG_LEVEL": "warning"}
         for unit in units:
-            names = [os.path.join(self.home, name) for name in ((os.path.basename(unit),) if "/user/" in unit else ("earshot@.service", "earshot@.socket"))]
+            others = {"earshot.service", "earshot.socket"} if "/user/" in unit else {"earshot@.service", "earshot@.socket"}
+            names = [os.path.join(self.home, name) for name in sorted({os.path.basename(unit), *others} if "/user/" in unit else others)]
             scope = ["--user"] if "/user/" in unit else []
             done = run("systemd-analyze", "verify", "--man=no", "--recursive-errors=one", *scope, *names, env=env)
             self.assertEqual((done.returncode, done.stderr), (0, ""), unit)  # also verifies that the program exists

@@ -54,12 +54,13 @@ class Units(unittest.TestCase):
     def test_every_unit_is_valid(self):
         for name in EXPOSURE:
             with self.subTest(unit=name):
-                others = [self.with_built_programs("system/earshot@.socket")] if "@" in name else []
+                others = [self.with_built_programs(name.replace(".service", ".socket"))] if "-" not in name else []
                 scope = ["--user"] if name.startswith("user/") else []
                 done = self.analyze("verify", "--man=no", "--recursive-errors=one", *scope, self.with_built_programs(name), *others)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_an_unknown_directive_is_reported(self):
+        self.with_built_programs("user/earshot.socket")
         path = self.with_built_programs("user/earshot.service")
         with open(path, "a") as file:
             file.write("\n[Service]\nRestartSteeps=3\n")
@@ -86,6 +87,14 @@ class Units(unittest.TestCase):
                 self.assertNotIn("yes", unit["ProtectHome"])
         self.assertEqual(directives("user/earshot.service")["PrivateNetwork"], ["no"])
         self.assertEqual(directives("user/earshot.service")["RuntimeDirectoryPreserve"], ["yes"])
+
+    def test_144_a_socket_keeps_the_port_of_every_user_s_daemon(self):
+        for name, other in (("user/earshot.service", "earshot.socket"), ("system/earshot@.service", "earshot@%i.socket")):
+            with self.subTest(unit=name):
+                self.assertEqual(directives(name)["Requires"], [other])
+                self.assertIn(other, directives(name)["After"][0].split())
+                self.assertEqual(directives(name.replace(".service", ".socket"))["ListenStream"], ["127.0.0.1:7717"])
+        self.assertEqual(directives("user/earshot.service")["Also"], ["earshot.socket"])
 
     def test_sockets_of_other_programs_are_hidden(self):
         """Fault 96. integration/sandbox_test.py and units_test.py connect to them."""
@@ -125,7 +134,8 @@ class Units(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             installed = f"{stage}{prefix}/lib/systemd"
             units = sorted(os.path.relpath(path, installed) for path in glob.glob(f"{installed}/*/*"))
-            self.assertEqual(units, ["system/earshot-hub.service", "system/earshot@.service", "system/earshot@.socket", "user/earshot-notify.service", "user/earshot.service"])
+            self.assertEqual(units, ["system/earshot-hub.service", "system/earshot@.service", "system/earshot@.socket", "user/earshot-notify.service", "user/earshot.service",
+                                     "user/earshot.socket"])
             for unit in units:
                 with open(os.path.join(installed, unit)) as file:
                     self.assertEqual(file.read(), read(unit).replace("/usr/bin/earshot", f"{programs}/earshot"))

@@ -136,7 +136,6 @@ class CommandLine {
         if (!option.default_value.empty()) description += ".\nDefault: " + std::string(option.default_value);
         given.parsed = app.add_option(flag, given.values, description)->type_name(std::string(option.value));
         if (option.kind != Kind::root) given.parsed->expected(1);
-        if (option.key == "listen") given.parsed->take_last();  // a socket of the service manager is appended
       }
       given.parsed->group(std::string(option.group));
     }
@@ -172,7 +171,24 @@ void add_environment(Settings& settings, const Environment& environment) {
   }
 }
 
-Options resolve_options(Settings settings, const Environment& environment) {
+using Inherited = std::optional<boost::asio::ip::tcp::endpoint>;
+
+/// The inherited listener replaces the default; another `listen` that was chosen is an error. Port 0 is any
+/// port.
+void take_inherited(const Inherited::value_type& inherited, const Settings& settings, Options& options) {
+  const auto chosen = std::exchange(options.listen, inherited);
+  const auto given = settings.find("listen");
+  const bool is_any_port = chosen.port() == 0 && chosen.address() == inherited.address();
+  if (given == settings.end() || is_any_port || chosen == inherited) return;
+  std::ostringstream text;
+  text << given->second.origin << " is " << chosen << ", but the service manager passed a socket at "
+       << inherited
+       << ": change one of them. `earshotd --install-service` writes a socket for `listen`; the one of a "
+          "package is changed with `systemctl --user edit earshot.socket`";
+  throw Error(text.str());
+}
+
+Options resolve_options(Settings settings, const Environment& environment, const Inherited& inherited) {
   Options options;
   std::string file, directory;
   if (const auto given = settings.find("config"); given != settings.end()) {
@@ -191,6 +207,7 @@ Options resolve_options(Settings settings, const Environment& environment) {
         if (!value.empty()) value = resolve(value, directory, environment);
   }
   apply_settings(settings, options);
+  if (inherited) take_inherited(*inherited, settings, options);
   if (options.state.empty())
     options.state = below_home(environment, "XDG_STATE_HOME", ".local/state", "earshot");
   if (options.socket.empty()) options.socket = default_socket(environment, options.state);
@@ -219,7 +236,7 @@ Options resolve_options(Settings settings, const Environment& environment) {
 }  // namespace
 
 ParseResult parse_options(const std::vector<std::string>& arguments, const Environment& environment,
-                          const std::string& version) {
+                          const std::string& version, const Inherited& inherited) {
   CLI::App app("Monitors coding agents: tails their session transcripts and sends events over WebSocket.",
                "earshotd");
   CommandLine command_line(app);
@@ -262,7 +279,7 @@ ParseResult parse_options(const std::vector<std::string>& arguments, const Envir
   try {
     Settings settings = command_line.read();
     add_environment(settings, environment);
-    Options options = resolve_options(std::move(settings), environment);
+    Options options = resolve_options(std::move(settings), environment, inherited);
     if (actions.install) options.action = Options::Action::install_service;
     if (actions.uninstall) options.action = Options::Action::uninstall_service;
     result.options = std::move(options);

@@ -101,8 +101,9 @@ struct ParseResult {
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
 /// `arguments` without the program's name; `version` is printed by --version. Reads no file but earshot.toml
-/// and models.toml.
+/// and models.toml. `inherited`: the address of a listener that the service manager passed.
 ParseResult parse_options(const std::vector<std::string>& arguments, const Environment& environment,
-                          const std::string& version);
+                          const std::string& version,
+                          const std::optional<boost::asio::ip::tcp::endpoint>& inherited = {});
 
 }  // namespace earshot::config

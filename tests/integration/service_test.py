@@ -15,8 +15,9 @@ SYSTEMCTL = """#!/bin/sh
 printf '%s\\n' "$*" >>"$HOME/calls"
 case "$*" in *"$REFUSES"*) [ -z "$REFUSES" ] || exit "${CODE:-1}" ;; esac
 """
-RELOAD, ENABLE = "--user daemon-reload", "--user enable --now earshot.service"
-DISABLE = "--user disable --now earshot.service"
+UNITS = "earshot.socket earshot.service"
+RELOAD, ENABLE = "--user daemon-reload", f"--user enable --now {UNITS}"
+DISABLE = f"--user disable --now {UNITS}"
 
 
 class Service(unittest.TestCase):
@@ -26,6 +27,7 @@ class Service(unittest.TestCase):
         self.bin = os.path.join(self.home, "bin")
         os.mkdir(self.bin)
         self.unit = os.path.join(self.home, ".config/systemd/user/earshot.service")
+        self.socket = self.unit.replace(".service", ".socket")
 
     def fake_systemctl(self):
         """Installs a systemctl that records its arguments."""
@@ -50,22 +52,24 @@ class Service(unittest.TestCase):
         os.unlink(path)
         return calls
 
-    def text(self):
-        with open(self.unit) as file:
+    def text(self, path=None):
+        with open(path or self.unit) as file:
             return file.read()
 
-    def directive(self, name):
-        return re.findall(rf"^{name}=(.*)$", self.text(), re.MULTILINE)
+    def directive(self, name, path=None):
+        return re.findall(rf"^{name}=(.*)$", self.text(path), re.MULTILINE)
 
     def test_installing_writes_and_enables_the_unit_and_prints_each_step(self):
         self.fake_systemctl()
         output = self.earshotd("--install-service")
         self.assertEqual(self.calls(), [RELOAD, ENABLE])
-        self.assertEqual(output.splitlines()[:3], [f"earshotd: wrote: {self.unit}", f"earshotd: ran: systemctl {RELOAD}", f"earshotd: ran: systemctl {ENABLE}"])
+        self.assertEqual(output.splitlines()[:4], [f"earshotd: wrote: {self.unit}", f"earshotd: wrote: {self.socket}", f"earshotd: ran: systemctl {RELOAD}", f"earshotd: ran: systemctl {ENABLE}"])
         self.assertIn("loginctl enable-linger", output)
         self.assertEqual(self.directive("ExecStart"), ['"' + os.path.realpath(os.path.join(build(), "earshotd")) + '"'])
         self.assertEqual(self.directive("ReadWritePaths"), ['"%h/.local/state/earshot"'])
-        self.assertEqual(os.listdir(os.path.dirname(self.unit)), ["earshot.service"])
+        self.assertEqual(sorted(os.listdir(os.path.dirname(self.unit))), ["earshot.service", "earshot.socket"])
+        self.assertEqual(self.directive("ListenStream", self.socket), ["127.0.0.1:7717"])
+        self.assertEqual(self.directive("Requires"), ["earshot.socket"])
         self.assertFalse(os.path.exists(os.path.join(self.home, ".local")), "installing created the state directory")
 
     def test_installing_twice_changes_nothing(self):
@@ -81,7 +85,7 @@ class Service(unittest.TestCase):
         self.earshotd("--install-service")
         self.calls()
         self.assertIn("replaced: ", self.earshotd("--install-service", "--recent", "7d", "--no-redact"))
-        self.assertEqual(self.calls(), [RELOAD, "--user enable earshot.service", "--user restart earshot.service"])
+        self.assertEqual(self.calls(), [RELOAD, f"--user enable {UNITS}", f"--user restart {UNITS}"])
         self.assertTrue(self.directive("ExecStart")[0].endswith(' "--recent" "7d" "--no-redact"'))
 
     def test_options_are_passed_on_quoted_with_absolute_paths(self):
@@ -123,17 +127,33 @@ class Service(unittest.TestCase):
         self.assertEqual(self.calls(), [RELOAD])
         for command in (RELOAD, ENABLE):
             self.assertIn(f"earshotd:   systemctl {command}\n", output)
-        link = os.path.join(os.path.dirname(self.unit), "default.target.wants", "earshot.service")
-        os.mkdir(os.path.dirname(link))
-        os.symlink(self.unit, link)
+        for unit, target in ((self.unit, "default"), (self.socket, "sockets")):
+            link = os.path.join(os.path.dirname(unit), target + ".target.wants", os.path.basename(unit))
+            os.mkdir(os.path.dirname(link))
+            os.symlink(unit, link)
         self.earshotd("--uninstall-service", code=3, REFUSES="daemon-reload")
-        self.assertFalse(os.path.lexists(self.unit) or os.path.lexists(link))
+        self.assertEqual([files for _, _, files in os.walk(os.path.dirname(self.unit)) if files], [])
 
     def test_a_service_that_fails_to_start_is_an_error(self):
         self.fake_systemctl()
         output = self.earshotd("--install-service", code=1, REFUSES="enable", CODE="5")
         self.assertIn(f"failed with exit code 5: systemctl {ENABLE}", output)
         self.assertIn("journalctl", output)
+
+    def test_144_the_socket_has_the_configured_port_and_is_absent_for_any_port(self):
+        self.fake_systemctl()
+        self.earshotd("--install-service", "--listen", "127.0.0.1:0")
+        self.assertEqual(self.calls(), [RELOAD, "--user enable --now earshot.service"])
+        self.assertFalse(os.path.exists(self.socket))
+        self.assertNotIn("=earshot.socket", self.text())
+        self.earshotd("--install-service", "--listen", "[::1]:7718")
+        self.assertEqual(self.calls(), [RELOAD, f"--user enable {UNITS}", f"--user restart {UNITS}"])
+        self.assertEqual(self.directive("ListenStream", self.socket), ["[::1]:7718"])
+        with open(self.socket, "a") as file:
+            file.write("Backlog=5\n")
+        for command in ("--install-service", "--uninstall-service"):
+            self.assertIn(f"{self.socket} was edited", self.earshotd(command, code=4))
+        self.assertEqual(self.calls(), [])
 
     def test_an_edited_unit_is_not_overwritten(self):
         self.fake_systemctl()
@@ -168,8 +188,9 @@ class Service(unittest.TestCase):
         self.calls()
         output = self.earshotd("--uninstall-service")
         self.assertEqual(self.calls(), [RELOAD, DISABLE, RELOAD])
-        self.assertIn(f"removed: {self.unit}", output)
-        self.assertFalse(os.path.exists(self.unit))
+        for path in (self.unit, self.socket):
+            self.assertIn(f"removed: {path}", output)
+            self.assertFalse(os.path.exists(path))
         self.assertTrue(os.path.isdir(state))
         self.assertIn("not installed", self.earshotd("--uninstall-service"))
         self.assertEqual(self.calls(), [])
@@ -217,6 +238,11 @@ os.execv(sys.argv[2], sys.argv[2:])
         session = Session(self.root)
         session.turn("by the manager's port")
         self.assert_delivered(daemon, client, session.path)
+
+    def test_144_another_inherited_listener_than_the_configured_one_is_an_error(self):
+        daemon = self.start(prefix=self.launcher(1), listen="[::1]:0", ready=False)
+        self.assertEqual(daemon.wait_exit(), 2)
+        self.assertIn(f"listen is [::1]:0, but the service manager passed a socket at 127.0.0.1:{daemon.out[0].strip()}:", daemon.stderr().decode())
 
     def test_a_missing_inherited_listener_is_an_error(self):
         daemon = self.start(prefix=["sh", "-c", "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"", "sh"], ready=False)

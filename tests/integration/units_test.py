@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import tempfile
 import unittest
 
@@ -188,6 +189,40 @@ title = "{{reason}}"
         self.assertEqual(self.manager.run("find", "/home/ada/.config/systemd/user/default.target.wants", "-name", self.unit).stdout.count(self.unit), 1)
         self.assertEqual(self.manager.systemctl("stop", self.unit).returncode, 0)
         self.assertEqual([self.manager.show(self.unit, name) for name in ("Result", "ExecMainStatus", "NRestarts")], ["success", "0", "0"], self.why())
+
+    def test_144_the_socket_keeps_the_port_while_the_daemon_is_stopped(self):
+        self.begin("user", {})
+
+        def free_port():
+            with socket.create_server(("127.0.0.1", 0)) as server:
+                return server.getsockname()[1]
+
+        def is_taken():
+            try:
+                socket.create_server(("127.0.0.1", self.port)).close()
+            except OSError:
+                return True
+
+        def installed():
+            self.port = free_port()
+            return self.manager.run("earshotd", "--install-service", "--listen", f"127.0.0.1:{self.port}").returncode == 0
+
+        self.assertEqual(self.manager.run("earshotd", "--install-service", "--listen", "127.0.0.1:0").returncode, 0)  # without a socket
+        wait_for(installed, f"a port that no other program uses: {self.manager.output()}")
+        self.started("earshot.service", "/home/ada/.local/state/earshot", f"/run/user/{uid}/earshot/sock")
+        self.assertEqual(self.read("address"), f"ws://127.0.0.1:{self.port}/v1/ws")
+        self.assertEqual(self.manager.systemctl("is-enabled", "earshot.socket").stdout, "enabled\n")
+        self.check_stop()
+        self.assertEqual(self.manager.show("earshot.service", "ActiveState"), "inactive")
+        self.assertTrue(is_taken())
+        self.assertEqual(self.manager.run("curl", "-sS", f"http://127.0.0.1:{self.port}/healthz").stdout, "ok\n")
+        self.assertEqual(self.manager.show("earshot.service", "ActiveState"), "active", self.why())
+        self.assertEqual(self.manager.run("earshotd", "--install-service", "--listen", f"127.0.0.1:{self.port}", "--no-redact").returncode, 0)
+        self.assertEqual(self.manager.show("earshot.service", "ActiveState"), "active", self.why())
+        self.assertEqual(self.manager.run("earshotd", "--uninstall-service").returncode, 0)
+        self.assertEqual(self.manager.run("find", "/home/ada/.config/systemd", "-name", "earshot*").stdout, "")
+        self.assertEqual(self.manager.show("earshot.service", "ActiveState"), "inactive")
+        self.assertFalse(is_taken())
 
     def test_arguments_reach_the_daemon_unchanged(self):
         self.begin("user", {})

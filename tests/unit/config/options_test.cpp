@@ -52,6 +52,28 @@ TEST_CASE("without options the defaults apply") {
   REQUIRE_FALSE(parsed.options->demo);
 }
 
+TEST_CASE(
+    "fault 144: a listener of the service manager replaces the default, and must be the one that was "
+    "chosen") {
+  const auto parse = [](const std::vector<std::string>& words, const char* address, std::uint16_t port) {
+    const auto environment = [](const char* name) -> std::optional<std::string> {
+      if (std::string_view(name) == "HOME") return "/home/ada";
+      return {};
+    };
+    return parse_options(words, environment, "1.2.3", {{boost::asio::ip::make_address(address), port}});
+  };
+  REQUIRE(parse({}, "127.0.0.1", 7718).options->listen.port() == 7718);
+  REQUIRE(parse({"--listen", "127.0.0.1:0"}, "127.0.0.1", 7718).options->listen.port() == 7718);
+  REQUIRE(parse({"--listen", "[::1]:7718"}, "::1", 7718).options->listen.port() == 7718);
+  const ParseResult other_port = parse({"--listen", "127.0.0.1:7719"}, "127.0.0.1", 7718);
+  REQUIRE(other_port.exit_code == 2);
+  REQUIRE(contains(other_port.err,
+                   "listen is 127.0.0.1:7719, but the service manager passed a socket at 127.0.0.1:7718:"));
+  REQUIRE(parse({"--listen", "127.0.0.1:7719"}, "::1", 7719).exit_code == 2);
+  REQUIRE(parse({"--listen", "127.0.0.1:0"}, "::1", 7719).exit_code == 2);
+  REQUIRE(contains(parse({}, "0.0.0.0", 7717).err, "not a loopback address"));
+}
+
 TEST_CASE("options are read from the command line") {
   const Fixture fixture;
   const ParseResult parsed = fixture.parse({"--root", "/a", "--root", "work=/b", "--listen", "[::1]:0",

@@ -46,6 +46,9 @@ TEST_CASE("the embedded unit contains each replaced text once") {
   REQUIRE(count(unit_file, "\nExecStartPre=+mkdir -p -m 0700 \"%h/.local/state/earshot\"\n") == 1);
   REQUIRE(count(unit_file, "\nReadWritePaths=\"%h/.local/state/earshot\"\n") == 1);
   REQUIRE(count(unit_file, "\nPrivateTmp=yes\n") == 1);
+  REQUIRE(count(unit_file, "\nRequires=earshot.socket\nAfter=earshot.socket\n") == 1);
+  REQUIRE(count(unit_file, "\nAlso=earshot.socket\n") == 1);
+  REQUIRE(count(socket_file, "\nListenStream=127.0.0.1:7717\n") == 1);
 }
 
 TEST_CASE("the embedded property list contains each replaced text once") {
@@ -82,6 +85,16 @@ TEST_CASE("PrivateTmp is off when a needed path is below /tmp") {
   SECTION("the program") { hidden.program = "/tmp/earshotd"; }
   SECTION("a socket") { hidden.writable = {"/tmp/x"}; }
   REQUIRE(has(render_unit(hidden).text, "\nPrivateTmp=no\n"));
+}
+
+TEST_CASE("fault 144: a socket keeps the port, unless any free one is wanted") {
+  ServiceSpec spec = make_spec("/home/ada");
+  REQUIRE(render_socket(spec).empty());
+  REQUIRE_FALSE(has(render_unit(spec).text, "=earshot.socket"));
+  spec.listen = "[::1]:7718";
+  REQUIRE(count(render_socket(spec), "\nListenStream=[::1]:7718\n") == 1);
+  REQUIRE(is_unmodified(render_socket(spec)));
+  REQUIRE(count(render_unit(spec).text, "=earshot.socket\n") == 3);
 }
 
 TEST_CASE("the checksum detects a change of any byte") {
@@ -123,9 +136,10 @@ TEST_CASE("a property list contains arguments, variables and the home directory"
 TEST_CASE("launchd unloads the old service before it loads the new one") {
   const TemporaryDirectory home;
   const Manager manager = launchd(make_spec(home.path()), 501);
-  const std::string bootstrap = "launchctl bootstrap gui/501 " + manager.file;
+  const std::string file = manager.files.front().path;
+  const std::string bootstrap = "launchctl bootstrap gui/501 " + file;
   const std::string bootout = "launchctl bootout gui/501/dev.earshot.earshotd";
-  REQUIRE(manager.file == home.path() + "/Library/LaunchAgents/dev.earshot.earshotd.plist");
+  REQUIRE(file == home.path() + "/Library/LaunchAgents/dev.earshot.earshotd.plist");
   FakeManager fake;
   REQUIRE(install(manager, fake.run(), fake.print()) == done);
   REQUIRE(fake.commands == std::vector<std::string>{bootstrap});
@@ -138,7 +152,7 @@ TEST_CASE("launchd unloads the old service before it loads the new one") {
   fake.code = 3;  // not loaded: not an error
   REQUIRE(uninstall(manager, fake.run(), fake.print()) == done);
   REQUIRE(fake.commands == std::vector<std::string>{bootout});
-  REQUIRE_FALSE(std::filesystem::exists(manager.file));
+  REQUIRE_FALSE(std::filesystem::exists(file));
 }
 
 TEST_CASE("without launchctl the commands to run are printed") {
@@ -147,6 +161,6 @@ TEST_CASE("without launchctl the commands to run are printed") {
   FakeManager fake;
   fake.code = -1;
   REQUIRE(install(manager, fake.run(), fake.print()) == no_manager);
-  REQUIRE(std::filesystem::exists(manager.file));
-  REQUIRE(fake.printed[2] == "  launchctl bootstrap gui/501 " + manager.file);
+  REQUIRE(std::filesystem::exists(manager.files.front().path));
+  REQUIRE(fake.printed[2] == "  launchctl bootstrap gui/501 " + manager.files.front().path);
 }
