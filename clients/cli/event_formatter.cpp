@@ -10,15 +10,18 @@ namespace {
 
 bool is_shown_by_events(std::string_view tool) { return starts_agent(tool) || has_own_events(tool); }
 
-std::optional<std::int64_t> time_of(const Fields& frame) {
+// By this machine's clock.
+std::optional<std::int64_t> time_of(const FormatterState& state, const Fields& frame) {
+  // Since when a host is offline is the hub's time.
+  const std::int64_t offset_ms = is_host_offline(frame) ? 0 : state.clocks.offset_ms(frame.text("host"));
   for (const char* key : {"time", "since", "last_activity"}) {
-    if (const auto ms = parse_time(frame.text(key))) return ms;
+    if (const auto ms = parse_time(frame.text(key))) return *ms + offset_ms;
   }
   return std::nullopt;
 }
 
-std::string clock_of(const Fields& frame) {
-  const auto ms = time_of(frame);
+std::string clock_of(const FormatterState& state, const Fields& frame) {
+  const auto ms = time_of(state, frame);
   return ms ? format_local_clock(*ms) : std::string(8, ' ');
 }
 
@@ -46,7 +49,7 @@ Line& begin_line(EventLine& t, Glyph mark, Style style) {
   // Until the project is known its directory's name is shown; the end of that is the more specific part.
   const std::string shown =
       project.empty() ? cut_start_to_width(label, room, ellipsis) : cut_to_width(label, room, ellipsis);
-  t.line.add(clock_of(t.frame), Style::dim).space(1);
+  t.line.add(clock_of(p, t.frame), Style::dim).space(1);
   t.line.add(shown, style_of_name(project.empty() ? std::string_view(label) : project));
   t.line.space(room - display_width(shown) + 1).add(p.glyph(mark), style).space(1);
   if (t.of_agent()) {
@@ -495,7 +498,7 @@ Line make_line(EventLine event) {
 
 // A separator with the date if the day differs from that of the previous line.
 void append_day(FormatterState& state, const Fields& frame, std::string& out) {
-  const auto ms = time_of(frame);
+  const auto ms = time_of(state, frame);
   if (!ms) return;
   std::string day = format_local_day(*ms);
   if (day == state.day) return;
@@ -520,6 +523,7 @@ Line event_line(FormatterState& state, const Fields& frame, std::string_view mar
 
 void EventFormatter::observe(const Fields& frame) {
   state_.names.observe(frame);
+  state_.clocks.observe(frame);
   const std::string_view session = frame.text("session");
   if (frame.text("type") == "session") state_.turn_open[session] = frame.object("turn").flag("open");
   if (state_.names.project(session).empty()) return;  // provisional labels do not widen the column

@@ -14,6 +14,7 @@
 #include "cli/style.hpp"
 #include "common/format.hpp"
 #include "common/frame.hpp"
+#include "common/host_clocks.hpp"
 
 namespace earshot::cli {
 
@@ -35,6 +36,7 @@ struct FormatterState {
   DisplayOptions display;
   bool verbose = false;  // also thinking, token counts, messages of subagents, file checkpoints
   NameResolver names = {};
+  HostClocks clocks = {};
   std::size_t label_columns = label_columns_min;  // never shrinks, so that lines stay aligned
   BoundedMap<Call, calls_max> calls = {};
   BoundedMap<Waiting, NameResolver::sessions_max> waiting = {};
@@ -63,6 +65,8 @@ class EventFormatter {
 
   /// Learns names and the width of the label column from a frame that is shown later.
   void observe(const Fields& frame);
+
+  const HostClocks& clocks() const { return state_.clocks; }
 
   /// Appends the frame's lines, each with a line end; nothing if the frame is not shown or its type is
   /// unknown.

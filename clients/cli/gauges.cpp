@@ -5,6 +5,7 @@
 #include <set>
 
 #include "common/format.hpp"
+#include "common/host_clocks.hpp"
 
 namespace earshot::cli {
 namespace {
@@ -60,11 +61,6 @@ std::string cost_text(const Fields& usage) {
   const auto usd = usage.as<double>("cost_usd");
   const std::string_view source = usage.text("cost_source");
   return usd ? format_usd(*usd, source == "estimated" || source == "mixed") : std::string();
-}
-
-std::int64_t clock_offset_ms(const Fields& session) {
-  constexpr std::int64_t most = duration_max.count();
-  return std::clamp<std::int64_t>(session.integer("clock_offset_ms").value_or(0), -most, most);
 }
 
 std::optional<std::int64_t> status_since(const Fields& session) {

@@ -42,10 +42,6 @@ struct SessionTimes {
 };
 std::optional<SessionTimes> session_times(const Fields& session, std::int64_t now_ms);
 
-/// What a session's times need so that they are of this machine's clock; a hub states by how much a host's
-/// differs.
-std::int64_t clock_offset_ms(const Fields& session);
-
 /// Since when the session's status holds, by this machine's clock.
 std::optional<std::int64_t> status_since(const Fields& session);
 

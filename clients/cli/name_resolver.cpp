@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "cli/style.hpp"
+#include "common/host_clocks.hpp"
 
 namespace earshot::cli {
 namespace {
@@ -102,11 +103,10 @@ std::string NameResolver::agent(std::string_view id) const {
 }
 
 void SessionSelector::add(const Fields& frame, std::string_view json) {
-  Session session{std::string(frame.text("session")),
-                  std::string(frame.text("host")),
-                  {},
-                  std::string(json),
-                  parse_time(frame.text("last_activity")).value_or(0)};
+  Session session{
+      std::string(frame.text("session")), std::string(frame.text("host")), {}, std::string(json), 0};
+  if (const auto active = parse_time(frame.text("last_activity")))
+    session.activity_ms = *active + clock_offset_ms(frame);
   const std::string_view project = frame.text("project"), title = frame.text("title");
   session.description = last_component(project.empty() ? frame.text("directory") : project);
   if (!title.empty()) session.description += ": " + std::string(title);

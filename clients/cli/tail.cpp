@@ -75,9 +75,10 @@ std::optional<std::int64_t> parse_since(std::string_view text, std::int64_t now_
   return std::nullopt;
 }
 
-void Backfill::add(const Fields& event, std::string_view json) {
+void Backfill::add(const Fields& event, std::string_view json, std::int64_t offset_ms) {
   Stream& stream = streams_[std::string(event.text("stream"))];
-  if (const auto ms = parse_time(event.text("time"))) {
+  if (auto ms = parse_time(event.text("time"))) {
+    *ms += offset_ms;
     if (!stream.first_ms) stream.first_ms = ms;
     stream.last_ms = stream.last_ms ? std::max(*stream.last_ms, *ms) : *ms;
   }
@@ -185,14 +186,15 @@ void TailPrinter::receive_session(const Fields& frame, std::string_view json) {
   resumer_.handled(frame);
   if (snapshot_printed_ || !options_.snapshot || snapshot_.size() >= snapshot_sessions_max) return;
   const std::string_view state = frame.object("status").text("state");
-  snapshot_.push_back({std::string(json), parse_time(frame.text("last_activity")).value_or(0),
+  snapshot_.push_back({std::string(json),
+                       parse_time(frame.text("last_activity")).value_or(0) + clock_offset_ms(frame),
                        state == "working" || state == "waiting"});
 }
 
 void TailPrinter::receive_event(const Fields& frame, std::string_view json) {
   if (resumer_.phase() != StreamResumer::Phase::catching_up) return print(frame, json);
   formatter_.observe(frame);  // the type of a subagent may be known only when it has finished
-  backfill_.add(frame, json);
+  backfill_.add(frame, json, formatter_.clocks().offset_ms(frame.text("host")));
   if (!backfill_.is_full()) return;
   backfill_.drain([this](std::string_view stored) {
     if (const auto event = stored_parser_.parse(stored)) print(*event, stored);

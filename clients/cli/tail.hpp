@@ -24,7 +24,8 @@ class Backfill {
  public:
   static constexpr std::size_t bytes_max = 128 << 20;  // when is_full(), drain: order starts anew
 
-  void add(const Fields& event, std::string_view json);
+  /// `offset_ms` is added to its time.
+  void add(const Fields& event, std::string_view json, std::int64_t offset_ms);
   bool is_full() const { return bytes_ > bytes_max; }
 
   /// Passes all events to `take`, oldest first, and removes them.

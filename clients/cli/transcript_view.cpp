@@ -179,6 +179,7 @@ void TranscriptView::one_line(const Row& row, const Fields& end) {
 
 void TranscriptView::write_header(const Fields& session, std::string& out) {
   state_.names.observe(session);
+  state_.clocks.observe(session);
   const auto clean = [&](std::string_view key) { return state_.clean(session.text(key)); };
   std::string title = clean("title");
   if (title.empty()) title = state_.clean(last_component(session.text("project")));
@@ -264,7 +265,8 @@ void TranscriptView::turn_started(const Row& row) {
     if (state_.verbose || number > 1) prompt(row);
     return;
   }
-  const auto started = parse_time(row.event.text("time"));
+  auto started = parse_time(row.event.text("time"));
+  if (started) *started += state_.clocks.offset_ms(row.event.text("host"));
   row.out += "\n";
   const std::string rule(state_.glyph(Glyph::rule));
   if (started && format_local_day(*started) != day_) {

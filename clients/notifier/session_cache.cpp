@@ -42,8 +42,6 @@ void write_without_text(JsonWriter& writer, simdjson::dom::element value) {
   }
 }
 
-constexpr std::int64_t clock_offset_ms_max = 366LL * 24 * 3600 * 1000;  // a larger one is cut
-
 // Calls that run subagents are open while the subagent asks; they are not the tool that needs permission.
 constexpr std::string_view agent_tools[] = {"Agent", "Task", "task", "spawn_agent"};
 
@@ -111,20 +109,13 @@ bool SessionCache::update(const Fields& frame) {
   Session& session = sessions_[id];
   set_if_known(session.host, frame.text("host"));
   set_if_known(session.program, frame.text("program"));
-  if (frame.text("type") == "session") {
-    if (const auto offset = frame.integer("clock_offset_ms")) {
-      clock_offsets_[session.host] = std::clamp(*offset, -clock_offset_ms_max, clock_offset_ms_max);
-    } else {
-      clock_offsets_.erase(session.host);
-    }
-  }
+  clocks_.observe(frame);
   return update_facts(frame, session);
 }
 
 std::int64_t SessionCache::adjust_time(std::string_view host, std::optional<std::int64_t> time_ms) const {
   if (!time_ms || *time_ms == 0) return 0;
-  const std::int64_t* const offset = clock_offsets_.find(host);
-  return *time_ms + (offset == nullptr ? 0 : *offset);
+  return *time_ms + clocks_.offset_ms(host);
 }
 
 bool SessionCache::update_facts(const Fields& frame, Session& session) {

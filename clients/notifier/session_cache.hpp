@@ -12,6 +12,7 @@
 #include "base/containers.hpp"
 #include "base/text_filter.hpp"
 #include "common/frame.hpp"
+#include "common/host_clocks.hpp"
 
 namespace earshot::notifier {
 
@@ -50,7 +51,6 @@ std::string frame_for(std::string_view frame, View view);
 class SessionCache {
  public:
   static constexpr std::size_t sessions_max = 8192;  // the oldest is evicted
-  static constexpr std::size_t hosts_max = 4096;     // likewise
   static constexpr std::size_t open_calls_max = 64;  // per session; further calls are ignored
 
   /// The address of the page of a daemon that does not state it; empty: unknown.
@@ -123,7 +123,7 @@ class SessionCache {
   std::string daemon_host_;
   std::string page_, default_page_;
   BoundedMap<Session, sessions_max> sessions_;
-  BoundedMap<std::int64_t, hosts_max> clock_offsets_;    // host → to add to its times
+  common::HostClocks clocks_;
   BoundedMap<std::int64_t, sessions_max> limit_resets_;  // by name of the window: as first stated
   BoundedMap<std::int64_t, sessions_max> limit_times_;   // host, program and limit → their latest time
   BoundedMap<std::int64_t, sessions_max> times_;         // stream → time of its latest event with a time

@@ -441,4 +441,29 @@ TEST_CASE("fault 156: the day of a session or a status that is older is shown, t
           .starts_with("── Sun  2 Nov 2025 ──\n05:08:00 "));
 }
 
+TEST_CASE("times of a host whose clock is off are shown by the clock of the hub") {
+  Screen screen;
+  const auto session = [&](const std::string& fields) {
+    return screen
+        .session(
+            "2eaa1c04-1",
+            R"("project":"/home/u/api","status":{"state":"idle"},"last_activity":"2025-11-04T14:00:00Z")" +
+                fields)
+        .substr(0, 8);
+  };
+  const auto status = [&](const std::string& fields) {
+    return screen
+        .show(R"({"type":"status","host":"dev7","session":"2eaa1c04-1","since":"2025-11-04T14:03:07Z",)" +
+              fields + "}")
+        .substr(0, 8);
+  };
+  const auto turn = [&] { return screen.event("turn.started", R"("origin":"human")").substr(0, 8); };
+  CHECK(session(R"(,"clock_offset_ms":3600000)") == "15:00:00");
+  CHECK(turn() == "15:03:07");
+  CHECK(status(R"("state":"waiting","reason":"question")") == "15:03:07");
+  CHECK(status(R"("state":"unknown","reason":"host_offline")") == "14:03:07");  // the hub wrote that
+  CHECK(session("") == "14:00:00");
+  CHECK(turn() == "14:03:07");
+}
+
 }  // namespace event_formatter_test

@@ -57,4 +57,10 @@ TEST_CASE("the last session is that with the latest activity") {
   CHECK_FALSE(candidates({}).named("x").ambiguous);
 }
 
+TEST_CASE("the activity of a host whose clock is off counts by the clock of the hub") {
+  std::string slow = session("a", "10:00:00", "slow");
+  slow.insert(slow.size() - 1, R"(,"clock_offset_ms":7200000)");
+  CHECK(candidates({slow, session("b", "11:00:00")}).last().frame == slow);
+}
+
 }  // namespace name_resolver_test

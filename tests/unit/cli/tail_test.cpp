@@ -120,6 +120,29 @@ TEST_CASE("missed events are printed by time, each stream in its own order, and 
   CHECK(tail.receive({live}) == Lines{live});
 }
 
+TEST_CASE("missed events of several hosts are in order also if the clock of one is off") {
+  Tail tail;
+  tail.connect();
+  const auto host_event = [](const std::string& host, const std::string& cursor, const std::string& time) {
+    return R"({"type":"message.added","host":")" + host + R"(","stream":")" + host + R"(","session":"s@)" +
+           host + R"(","cursor":")" + cursor + R"(","time":"2026-11-24T)" + time + R"(Z","turn":1})";
+  };
+  const auto host_session = [](const std::string& host, const std::string& more) {
+    return R"({"type":"session","host":")" + host + R"(","session":"s@)" + host + R"(","cursors":[")" + host +
+           R"(:1.1.x"],"status":{"state":"idle"})" + more + "}";
+  };
+  const Lines sessions{host_session("slow", R"(,"clock_offset_ms":3600000)"), host_session("right", ""),
+                       ready};
+  tail.receive(sessions);
+  tail.lose();
+  tail.connect();
+  tail.receive(sessions);
+  const std::string late = host_event("slow", "2.1.x", "09:30:00"),
+                    early = host_event("right", "2.1.x", "10:00:00");
+  tail.receive({late, early});
+  CHECK(tail.receive({complete}) == Lines{early, late, complete});
+}
+
 TEST_CASE("events of a connection that is lost while catching up are printed and not requested again") {
   Tail tail;
   tail.connect();

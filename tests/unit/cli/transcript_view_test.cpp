@@ -290,6 +290,22 @@ TEST_CASE("the header of a session of Codex shows program, sandbox and the size 
         "context ▰▱▱▱▱ 0%, 1.3k of 258k\n");
 }
 
+TEST_CASE("turns of a host whose clock is off have the time of the hub") {
+  const Utc here;
+  Timeline timeline;
+  FrameParser parser;
+  TranscriptView view({Charset::utf8, Palette::none, 0}, false);
+  std::string out;
+  view.write_header(
+      *parser.parse(R"({"type":"session","session":"s","host":"h","clock_offset_ms":86400000})"), out);
+  out.clear();
+  const std::string json = event("turn.started", R"("origin":"human")");
+  timeline.add(*parser.parse(json), json);
+  const auto frame = parser.parse(json);
+  view.write({*frame, json, 0, false}, timeline, out);
+  CHECK(out == "\nWed 25 Nov 2026\n── turn 1 · 10:00:00 · open\n");
+}
+
 TEST_CASE("the header shows cost, times and limits, the footer how long the session has waited") {
   const Utc here;
   FrameParser parser;
