@@ -33,8 +33,11 @@ class Discarded final : public EventSink {
 
 class FileReader {
  public:
-  FileReader(RecordedUsage& usage, std::atomic<std::uint64_t>& bytes_read)
-      : usage_(usage), bytes_read_(bytes_read), buffer_(new char[piece_bytes + feed_padding]()) {}
+  FileReader(RecordedUsage& usage, std::int64_t since_ms, std::atomic<std::uint64_t>& bytes_read)
+      : usage_(usage),
+        since_ms_(since_ms),
+        bytes_read_(bytes_read),
+        buffer_(new char[piece_bytes + feed_padding]()) {}
 
   /// Returns 0 or the error.
   int read(const UsageFile& file) {
@@ -42,8 +45,10 @@ class FileReader {
     if (const int error = transcript_file.open(file.path)) return error;
     const TranscriptPlace place = place_transcript(*file.program, file.path);
     // Warm-up agents are counted like others: their tokens were used, too.
-    Transcript transcript(
-        {.own_agent = place.agent, .format = &file.program->format(), .reads_internal = true});
+    Transcript transcript({.own_agent = place.agent,
+                           .format = &file.program->format(),
+                           .reads_internal = true,
+                           .split_usage_ms = since_ms_});
     for (std::uint64_t offset = 0;;) {
       const long size = transcript_file.read_at(buffer_.get(), piece_bytes, offset);
       if (size < 0) return static_cast<int>(-size);
@@ -79,6 +84,7 @@ class FileReader {
   }
 
   RecordedUsage& usage_;
+  const std::int64_t since_ms_;
   std::atomic<std::uint64_t>& bytes_read_;
   Workspace workspace_;
   Discarded sink_;
@@ -93,7 +99,7 @@ struct Candidate {
 }  // namespace
 
 UsageFiles find_usage_files(const std::vector<Root>& roots, std::optional<std::int64_t> since_ms) {
-  UsageFiles found;
+  UsageFiles found{.since_ms = since_ms};
   std::vector<Candidate> candidates;
   for (const Root& root : roots) {
     TranscriptSearch search = transcripts_of(root, Unfollowed::include);
@@ -135,7 +141,7 @@ UsageReading read_usage(const UsageFiles& files, RecordedUsage& usage,
   std::size_t running =
       std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), files.files.size());
   const auto work = [&] {
-    FileReader reader(usage, bytes_read);
+    FileReader reader(usage, files.since_ms.value_or(0), bytes_read);
     for (std::size_t n; (n = next++) < files.files.size();) {
       const UsageFile& file = files.files[n];
       const int error = reader.read(file);

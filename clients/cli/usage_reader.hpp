@@ -21,6 +21,7 @@ struct UsageFile {
 };
 
 struct UsageFiles {
+  std::optional<std::int64_t> since_ms;
   std::vector<UsageFile> files;  // the largest first; each file once
   std::uint64_t bytes = 0;
   std::vector<TranscriptSearch::Error> errors;

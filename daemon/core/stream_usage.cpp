@@ -77,6 +77,7 @@ void StreamUsage::cover_all() {
 
 void StreamUsage::forget_ids() {
   StreamUsage sums;
+  sums.split_s_ = split_s_;
   for (const ModelUsage& each : models_) sums.number_of(each.model);
   for_each([&](std::uint64_t, const Request& each) {
     sums.time_ms_ = each.time_ms;
@@ -136,7 +137,7 @@ void StreamUsage::set_tokens(std::uint64_t id, Row& row, const Usage& tokens) {
 std::uint64_t StreamUsage::id_of_sum(std::uint8_t model, std::int64_t time_ms, bool has_usd) const {
   constexpr std::int64_t quarter_hour_ms = 15 * 60 * 1000;
   const std::uint64_t parts[] = {static_cast<std::uint64_t>(time_ms / quarter_hour_ms), totals_, model,
-                                 has_usd};
+                                 has_usd, time_ms / 1000 >= split_s_};
   return XXH3_64bits(parts, sizeof parts);
 }
 

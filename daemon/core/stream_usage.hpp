@@ -71,6 +71,8 @@ class StreamUsage {
     double more_usd = 0;
   };
 
+  /// Sums of requests without an id end before this second, and others begin.
+  void split_sums(std::int64_t ms) { split_s_ = ms / 1000; }
   /// A record begins, of this time in ms since 1970; 0, not known: that of the record before.
   void begin_record(std::int64_t ms) {
     if (ms != 0) time_ms_ = ms;
@@ -168,7 +170,7 @@ class StreamUsage {
   Rare<HashMap<Usage>> large_;   // of rows with a count that needs more than 32 bits, or a part of a cache
   Rare<HashMap<double>> costs_;  // of rows that have_cost
   std::uint32_t totals_ = 0;     // cover_all() so far
-  std::int64_t time_ms_ = 0;
+  std::int64_t time_ms_ = 0, split_s_ = 0;
   LocalDay day_;
   bool is_day_partial_ = false;
 };

@@ -145,6 +145,7 @@ struct Transcript::Parts {
         assembler(options.own_agent, options.format ? options.format->program() : std::string_view{},
                   options.hash_key, options.filter),
         end{0, 0, options.hash_key} {
+    assembler.mutable_state().used.split_sums(options.split_usage_ms);
     if (options.format) reader = options.format->make_reader(options.reads_internal);
   }
 

@@ -51,6 +51,7 @@ struct TranscriptOptions {
   const TextFilter* filter = nullptr;     // redacts the previews in state(); outlives the transcript
   const RecordFormat* format = nullptr;   // outlives the transcript; null: records are counted, not read
   bool reads_internal = false;            // as RecordFormat::make_reader()
+  std::int64_t split_usage_ms = 0;        // as StreamUsage::split_sums()
 };
 
 class Transcript {

@@ -221,6 +221,16 @@ class Programs(UsageCase):
         self.assertEqual(self.rows("program"), {"codex": (500, 65, 0, 2400)})
         self.assertEqual(self.rows("model"), {"gpt-5.5": (500, 65, 0, 2400)})
 
+    def test_since_divides_requests_without_an_id_within_a_quarter_of_an_hour(self):
+        codex = CodexEventsSession(os.path.join(self.home, ".codex"))
+        total = 0
+        for minute, output in ((4, 1), (1, 2), (5, 4), (9, 8)):
+            total += output
+            record = codex.event("token_count", info={"total_token_usage": {"output_tokens": total}, "last_token_usage": {"output_tokens": output}})
+            codex.append({**record, "timestamp": at(f"2026-03-01 12:0{minute}:00")})
+        self.assertEqual(self.usage("--since", "2026-03-01T12:05:00Z")["total"]["output"], 12)
+        self.assertEqual(self.usage("--since", "2026-03-01T12:00:00Z")["total"]["output"], 15)
+
     def test_copilot_adds_what_only_its_final_totals_have(self):
         root = os.path.join(self.home, ".copilot")
         session = CopilotSession(root)

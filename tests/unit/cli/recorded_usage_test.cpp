@@ -84,6 +84,24 @@ TEST_CASE("beyond the limit the sums stay complete but for copies") {
   CHECK(kept == 12);
 }
 
+TEST_CASE("requests without an id are divided by the time from which on they count") {
+  const auto counted = [](std::size_t requests_max) {
+    constexpr std::int64_t minute = 60'000;
+    const std::int64_t since = 5 * minute;
+    RecordedUsage usage(prices(), requests_max);
+    Recorded transcript(0);
+    transcript.used.split_sums(since);
+    transcript.request(0, 1, 4 * minute).request(0, 2, 9 * minute).request(0, 4, 3 * minute);
+    transcript.request(11, 8, 4 * minute).request(12, 16, 6 * minute).request(11, 40, 7 * minute);
+    usage.add(std::move(transcript));
+    std::uint64_t output = 0;
+    usage.for_each(since, [&](const RecordedUsage::Item& item) { output += item.sums.tokens.output; });
+    return output;
+  };
+  CHECK(counted(10) == 18);
+  CHECK(counted(1) == 18);  // the ids are forgotten, too
+}
+
 TEST_CASE("the cost of a session is divided by price, or by tokens if one has none") {
   const auto cost = [](const char* model, auto&& more) {
     RecordedUsage usage(prices());
