@@ -35,10 +35,13 @@ Details& Details::numbers(const Fields& session, std::int64_t now_ms) {
     add("context " + context_sizes_text(context, usage.count("context_window"), charset_),
         gauge_style(context_percent(usage).value_or(0)));
   add(cost_text(usage));
-  if (const auto times = session_times(session, now_ms))
-    add("waited " + format_duration(Ms(times->waited_ms)))
-        .add("worked " + format_duration(Ms(times->worked_ms)))
-        .add("idle " + format_duration(Ms(times->idle_ms)));
+  const SessionTimes times = session_times(session, now_ms).value_or(SessionTimes{});
+  const auto add_time = [this](std::string_view name, std::int64_t ms) {
+    if (ms > 0) add(std::string(name) + " " + format_duration(Ms(ms)));
+  };
+  add_time("waited", times.waited_ms);
+  add_time("worked", times.worked_ms);
+  add_time("idle", times.idle_ms);
   return *this;
 }
 

@@ -318,7 +318,7 @@ TEST_CASE("the header shows cost, times and limits, the footer how long the sess
   view.write_header(*session, out);
   CHECK(out ==
         "api\nr1 · /home/u/api · Codex CLI\n1 turn · waiting: question\n"
-        "~$12.35 · waited 1h01m · worked 30.0s · idle 0ms\n"
+        "~$12.35 · waited 1h01m · worked 30.0s\n"
         "limits of codex  91% of 5h\n");
   out.clear();
   view.write_footer(*session, out);
