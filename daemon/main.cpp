@@ -12,6 +12,7 @@
 
 #include <boost/asio.hpp>
 #include <boost/asio/ssl/context.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -257,7 +258,8 @@ int main(int argc, char** argv) {
   if (!inherited.error.empty()) return fail(inherited.error);
   config::ParseResult parsed =
       config::parse_options({argv + 1, argv + argc}, environment, version_text(), inherited.endpoint);
-  std::fputs(parsed.out.c_str(), stdout);
+  if (std::fputs(parsed.out.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+    return fail(std::string("cannot write the output: ") + std::strerror(errno));
   std::fputs(parsed.err.c_str(), stderr);
   if (!parsed.options) return parsed.exit_code;
   if (parsed.options->action != config::Options::Action::run)

@@ -190,7 +190,8 @@ class Tail(DaemonCase):
         for words in (["earshot"], ["earshot", "--help"], ["earshot", "--version"], ["earshot", "ls", "--help"], ["earshot", "help", "ls"],
                       ["earshot", "completions", "bash"], ["earshot", "complete", ""], ["earshot-notify", "--help"], ["earshot-notify", "--version"],
                       ["earshot-notify", "check"], ["earshot-notify", "check", "--json"], ["earshot-notify", "test", "permission"],
-                      ["earshot-notify", "test", "permission", "--json"], ["earshot-notify", "completions", "zsh"], ["earshot-notify", "complete", ""]):
+                      ["earshot-notify", "test", "permission", "--json"], ["earshot-notify", "completions", "zsh"], ["earshot-notify", "complete", ""],
+                      ["earshotd", "--help"], ["earshotd", "--version"], ["earshotd", "--print-config"]):
             with self.subTest(words=words), open("/dev/full", "w") as full:
                 done = subprocess.run([os.path.join(build(), words[0]), *words[1:]], stdout=full, stderr=subprocess.PIPE, text=True, env=clean_environment(self.home))
                 self.assertEqual((done.returncode, done.stderr), (1, f"{words[0]}: cannot write the output: No space left on device\n"))
