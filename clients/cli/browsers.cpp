@@ -77,10 +77,10 @@ int revoke(const std::string& body, const DaemonAddresses& addresses) {
 
 int browsers_command(const BrowsersOptions& options, const DaemonAddresses& addresses) {
   const bool revokes = !options.action.empty();
-  if (!revokes && options.all) return usage_error("--all is for `earshot browsers revoke`");
-  if (revokes && options.json) return usage_error("--json is for the list of browsers");
+  if (!revokes && options.all) return usage_error("--all is for `earshot browsers revoke`", "browsers");
+  if (revokes && options.json) return usage_error("--json is for the list of browsers", "browsers");
   if (revokes && options.all != options.browser.empty())
-    return usage_error("`earshot browsers revoke` needs either the id of a browser or --all");
+    return usage_error("`earshot browsers revoke` needs either the id of a browser or --all", "browsers");
   std::string body;
   if (options.all) {
     JsonWriter(body).begin_object().member("all", true).end_object();

@@ -1,6 +1,7 @@
 // The options, help and examples of each command, and the program's main function.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <map>
 #include <sstream>
@@ -55,6 +56,19 @@ void add_filters(CLI::App& command, Filters& filters, bool types) {
   if (types) add("--type", filters.type, "only events of this type", "GLOB");
 }
 
+CLI::Validator number_up_to(std::uint64_t most) {
+  return CLI::Validator(
+      [most](const std::string& word) {
+        std::uint64_t number = 0;
+        const char* const end = word.data() + word.size();
+        const bool is_number = std::from_chars(word.data(), end, number) == std::from_chars_result{end, {}};
+        return is_number && number >= 1 && number <= most
+                   ? std::string()
+                   : "`" + word + "` is not a number from 1 to " + format_grouped(most);
+      },
+      "");
+}
+
 /// Accepts these words only. CLI::CheckedTransformer would also accept, and name, the numbers of the values.
 template <class Value>
 CLI::Validator one_of(const std::map<std::string, Value>& values) {
@@ -66,8 +80,8 @@ CLI::Validator one_of(const std::map<std::string, Value>& values) {
           return {};
         }
         std::string names;
-        for (const auto& [name, value] : values) names += (names.empty() ? "" : ",") + name;
-        return word + " not in {" + names + "}";
+        for (const auto& [name, value] : values) names += (names.empty() ? "" : ", ") + name;
+        return "`" + word + "` is none of " + names;
       },
       "");
 }
@@ -197,7 +211,7 @@ Run add_show(CLI::App& app) {
         ->type_name("SESSION");
     command.add_option("--turn", options.turn, "only this turn")
         ->type_name("N")
-        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40).description(""));
+        ->check(number_up_to(1'000'000'000));
   });
 }
 
@@ -224,7 +238,7 @@ Run add_search(CLI::App& app) {
             ->allow_extra_args(false);
         command.add_option("--limit", options.limit, "at most so many results (default: 20)")
             ->type_name("N")
-            ->check(CLI::Range(std::size_t{1}, std::size_t{10'000}).description(""));
+            ->check(number_up_to(10'000));
       });
 }
 
@@ -414,7 +428,10 @@ Run add_browsers(CLI::App& app) {
             ->type_name("revoke")
             ->check(CLI::Validator(
                 [](const std::string& word) {
-                  return word == "revoke" ? std::string() : word + " is not an action: write revoke";
+                  return word == "revoke" ? std::string()
+                                          : "`" + word +
+                                                "` is no action; write `earshot browsers` for the list, "
+                                                "`earshot browsers revoke` to sign out";
                 },
                 ""));
         command.add_option("BROWSER", options.browser, "its id, or the beginning of it")
@@ -454,9 +471,14 @@ Run add_help(CLI::App& command) {
   command.add_option("COMMAND", *topic, "the command")->type_name("COMMAND");
   return [&app = *command.get_parent(), topic] {
     const CLI::App* const about = topic->empty() ? &app : find_command(app, *topic);
-    if (about == nullptr) return usage_error(unknown_command_message(app, *topic));
+    if (about == nullptr) return usage_error(unknown_command_message(app, *topic), {});
     return write_stdout(about == &app ? app.help() : about->help("earshot"));
   };
+}
+
+std::string parsed_command(const CLI::App& app) {
+  const std::vector<CLI::App*> parsed = app.get_subcommands();
+  return parsed.empty() ? std::string() : parsed.front()->get_name();
 }
 
 struct Entry {
@@ -545,11 +567,11 @@ int run(int argc, char** argv) {
     app.exit(done, text);
     return write_stdout(text.str());
   } catch (const CLI::ExtrasError& error) {
-    return usage_error(unknown_word_message(app, app.remaining(true)));
+    return usage_error(unknown_word_message(app, app.remaining(true)), parsed_command(app));
   } catch (const CLI::ParseError& error) {
-    return usage_error(error.what());
+    return usage_error(error.what(), parsed_command(app));
   } catch (const std::out_of_range&) {  // thrown by CLI11 2.1 for a flag with a number beyond 64 bits
-    return usage_error("a flag has an invalid value; flags take none");
+    return usage_error("a flag has an invalid value; flags take none", parsed_command(app));
   }
   for (const Command& command : commands) {
     if (command.app->parsed()) return command.run();

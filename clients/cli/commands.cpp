@@ -1,6 +1,5 @@
 #include "cli/commands.hpp"
 
-#include <iostream>
 #include <map>
 
 #include "base/json_writer.hpp"
@@ -9,9 +8,10 @@
 #include "version/version.hpp"
 
 namespace earshot::cli {
-int usage_error(const std::string& message) {
-  print_message(safe_text(message));
-  std::cerr << "Run `earshot --help` for a list of commands, `earshot COMMAND --help` for their options.\n";
+int usage_error(const std::string& message, const std::string& command) {
+  print_message(safe_text(message) + "\n" +
+                (command.empty() ? "Run `earshot --help` for a list of commands."
+                                 : "Run `earshot " + command + " --help` for its options."));
   return exit_usage;
 }
 

@@ -185,7 +185,7 @@ int with_daemon_until_done(const ConnectOptions& options,
                            const std::function<int(const DaemonAddresses&)>& attempt);
 
 /// Prints a usage error and returns its exit code.
-int usage_error(const std::string& message);
+int usage_error(const std::string& message, const std::string& command);
 /// The message for words that the parser did not accept, with the most similar command or option.
 std::string unknown_word_message(const CLI::App& app, const std::vector<std::string>& words);
 

@@ -118,7 +118,11 @@ std::string report_text(const Target& target, std::int64_t pid, const FocusRepor
 int focus_command(const FocusOptions& options, const DaemonAddresses& all) {
   const DaemonAddresses addresses = sockets_of(all);
   if (addresses.empty()) {
-    print_message("the daemon must be reached through its Unix socket: it reports processes nowhere else");
+    if (const HttpResult result = send_request(all, {.target = "/v1/health"}); !result.response.ok())
+      return print_http_error(result, all);
+    print_message(
+        "the daemon reports processes only through its Unix socket, which is not known here\n"
+        "  Name it: --socket FILE, or --state DIR of the daemon");
     return exit_failed;
   }
   Chooser chooser(options);

@@ -278,7 +278,7 @@ int program_statusline_command(const StatusLineOptions& options) {
   const Clock::time_point until = Clock::now() + std::chrono::milliseconds(options.wait_ms);
   const AgentProgram* const program = find_agent_program(options.from);
   if (program == nullptr || program->status_lines() == nullptr)
-    return usage_error("--from: no program with a status line: " + options.from);
+    return usage_error("--from: no program with a status line: " + options.from, "statusline");
   const Charset charset = charset_of_locale();
   Daemon daemon(options.daemon);
   Input input(*program->status_lines());

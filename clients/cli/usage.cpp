@@ -65,7 +65,7 @@ void print_errors(const std::vector<TranscriptSearch::Error>& errors) {
 
 int usage_command(const UsageOptions& options) {
   const Roots roots = options.roots.empty() ? default_roots() : parse_roots(options.roots);
-  if (!roots.error.empty()) return usage_error(roots.error);
+  if (!roots.error.empty()) return usage_error(roots.error, "usage");
   const auto loaded = ModelTable::load(options.models, process_environment);
   if (const auto* error = std::get_if<std::string>(&loaded)) {
     print_message(safe_text(*error));

@@ -47,6 +47,12 @@ class Focus(DaemonCase):
         done = self.focus(code=1)
         self.assertIn("no session waits for you", done.stderr)
 
+    def test_through_tcp_it_says_that_it_needs_the_socket(self):
+        done = earshot("focus", "--connect", f"ws://127.0.0.1:{self.daemon.port}/v1/ws", "--token-file", os.path.join(self.state, "token"), home=self.home)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn("only through its Unix socket", done.stderr)
+        self.assertIn("--socket FILE", done.stderr)
+
     def test_a_session_without_a_terminal_is_named(self):
         process = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    start_new_session=True)

@@ -180,6 +180,16 @@ class Tail(DaemonCase):
         early = earshot("--json", "ls", home=self.home)
         self.assertEqual(early.returncode, 2)
         self.assertIn("`--json` follows the command: earshot ls --json", early.stderr)
+        for words, text in ((["dance"], "unknown command `dance`\nRun `earshot --help` for a list of commands.\n"),
+                            (["ls", "--dance"], "unknown option `--dance` of `earshot ls`\nRun `earshot ls --help` for its options.\n"),
+                            (["show", "--turn", "0"], "--turn: `0` is not a number from 1 to 1,000,000,000\nRun `earshot show --help` for its options.\n"),
+                            (["search", "--limit", "x", "y"], "--limit: `x` is not a number from 1 to 10,000\nRun `earshot search --help` for its options.\n"),
+                            (["usage", "--by", "host"], "--by: `host` is none of day, model, program, project, session\nRun `earshot usage --help` for its options.\n"),
+                            (["browsers", "list"], "ACTION: `list` is no action; write `earshot browsers` for the list, `earshot browsers revoke` to sign out\n"
+                                                   "Run `earshot browsers --help` for its options.\n")):
+            with self.subTest(words=words):
+                done = earshot(*words, home=self.home)
+                self.assertEqual((done.returncode, done.stderr), (2, "earshot: " + text))
 
     def test_156_an_option_without_a_command_is_said_to_follow_one(self):
         alone = earshot("--state", self.state, home=self.home)

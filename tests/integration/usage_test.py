@@ -317,7 +317,7 @@ class Cost(UsageCase):
         for word in ("host", "0"):
             refused = self.run_usage("--by", word)
             self.assertEqual((refused.returncode, refused.stdout), (2, ""))
-            self.assertIn(f"--by: {word} not in {{day,model,program,project,session}}", refused.stderr)
+            self.assertIn(f"--by: `{word}` is none of day, model, program, project, session", refused.stderr)
 
     def test_a_bad_price_table_is_refused(self):
         Lines(self.root, "s1").answer("2026-03-01 12:00:01", message_id("a"), output=1)

@@ -91,10 +91,10 @@ TEST_CASE("a process that is not here, or has no terminal, is reported") {
   CHECK(daemon.join().empty());
 }
 
-TEST_CASE("focus needs the Unix socket") {
-  const Printed printed = run(focus_command, {.daemon = {.connect = "ws://127.0.0.1:1/v1/ws"}});
+TEST_CASE("focus without a daemon says how to start it, as other commands do") {
+  const Printed printed = run_without_daemon(focus_command);
   CHECK(printed.exit_code == exit_failed);
-  CHECK(printed.err.find("through its Unix socket") != std::string::npos);
+  CHECK(printed.err.find("Start it:  earshotd") != std::string::npos);
 }
 
 }  // namespace focus_test
