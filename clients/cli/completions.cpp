@@ -1,10 +1,13 @@
-// `earshot completions`, and the sessions and browsers that `earshot complete` offers.
+// `earshot completions`, and the sessions, filters and browsers that `earshot complete` offers.
 #include "common/completions.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 
 #include "cli/commands.hpp"
+#include "cli/event_formatter.hpp"
 #include "common/client.hpp"
 #include "common/format.hpp"
 
@@ -12,7 +15,7 @@ namespace earshot::cli {
 namespace {
 
 constexpr const char* latest_session = "last\tthe session with the latest activity\n";
-constexpr std::size_t offered_sessions_max = 500, offered_browsers_max = 500;  // offered at most
+constexpr std::size_t visited_sessions_max = 500, offered_browsers_max = 500;
 
 // An id that is not displayable as it is, or that looks like an option, cannot be typed as an argument.
 bool is_argument(std::string_view id) {
@@ -32,12 +35,11 @@ ConnectOptions connection_of(const std::vector<std::string>& words) {
   return options;
 }
 
-// The live sessions; none without a daemon.
-std::string session_words(const ConnectOptions& daemon) {
-  std::string out;
+// Calls `visit` for the live sessions; for none without a daemon.
+void visit_sessions(const ConnectOptions& daemon, const std::function<void(const Fields& session)>& visit) {
   const auto found = find_daemon(daemon);
   const auto* const addresses = std::get_if<DaemonAddresses>(&found);
-  if (addresses == nullptr) return out;
+  if (addresses == nullptr) return;
   Client client;
   FrameParser parser;
   std::size_t count = 0;
@@ -46,17 +48,38 @@ std::string session_words(const ConnectOptions& daemon) {
   handlers.on_frame = [&](std::string_view json) {
     const auto frame = parser.parse(json);
     if (!frame) return true;
-    const std::string_view type = frame->text("type"), id = frame->text("session"),
-                           title = frame->text("title");
-    if (type == "session" && is_argument(id)) {
-      const std::string project(last_component(frame->text("project")));
-      out += std::string(id) + "\t" + safe_text(project + (title.empty() ? "" : ": ") + std::string(title)) +
-             "\n";
-      ++count;
-    }
-    return type != "ready" && type != "error" && count < offered_sessions_max;
+    const std::string_view type = frame->text("type");
+    if (type == "session") visit(*frame), ++count;
+    return type != "ready" && type != "error" && count < visited_sessions_max;
   };
   client.run_any(*addresses, handlers);
+}
+
+std::string session_words(const ConnectOptions& daemon) {
+  std::string out;
+  visit_sessions(daemon, [&](const Fields& session) {
+    const std::string_view id = session.text("session"), title = session.text("title");
+    if (!is_argument(id)) return;
+    const std::string project(last_component(session.text("project")));
+    out +=
+        std::string(id) + "\t" + safe_text(project + (title.empty() ? "" : ": ") + std::string(title)) + "\n";
+  });
+  return out;
+}
+
+// What a filter can be: of the live sessions.
+std::string filter_words(const std::string& option, const ConnectOptions& daemon) {
+  std::set<std::string> words;
+  if (option == "--type")
+    for (const std::string_view type : event_types()) words.emplace(type);
+  else
+    visit_sessions(daemon, [&](const Fields& session) {
+      const std::string_view value = session.text(std::string_view(option).substr(2));
+      const std::string_view word = option == "--project" ? last_component(value) : value;
+      if (is_argument(word)) words.emplace(word);
+    });
+  std::string out;
+  for (const std::string& word : words) out += word + "\n";
   return out;
 }
 
@@ -89,6 +112,7 @@ std::string complete_words(const CLI::App& app, std::vector<std::string> words) 
         // The filter --session takes the beginning of an id only.
         if (value.type == "SESSION")
           return (value.is_argument ? latest_session : "") + session_words(connection_of(before));
+        if (value.type == "GLOB") return filter_words(value.option, connection_of(before));
         if (value.type == "BROWSER") return browser_words(connection_of(before));
         return std::string();
       });

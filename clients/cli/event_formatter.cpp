@@ -517,6 +517,14 @@ std::string FormatterState::invoked(const Fields& call) {
   return summary;
 }
 
+std::vector<std::string_view> event_types() {
+  std::vector<std::string_view> types;
+  for (const EventRule& each : event_rules)
+    if (each.type.find('.') != each.type.npos && !each.type.starts_with("stream."))
+      types.push_back(each.type);
+  return types;
+}
+
 Line event_line(FormatterState& state, const Fields& frame, std::string_view margin, const Fields& end) {
   return make_line({state, frame, end, &margin});
 }

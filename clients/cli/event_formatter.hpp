@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/containers.hpp"
 #include "cli/event_details.hpp"
@@ -75,6 +76,9 @@ class EventFormatter {
  private:
   FormatterState state_;
 };
+
+/// The types of events, for filters.
+std::vector<std::string_view> event_types();
 
 /// The line of a frame, which begins with `margin` instead of the time and the label; empty if it is not
 /// shown. `end`: the agent.finished of an agent.started, shown on the same line.

@@ -91,7 +91,8 @@ std::string value_words(const CLI::App& app, const CLI::Option& option, const st
   if (type == "DIR") return "\tdirectory\n";
   if (type == "COMMAND") return command_words(app);
   const bool is_literal = std::none_of(type.begin(), type.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
-  if (!is_literal) return more ? more({type, option.get_positional()}, words) : std::string();
+  if (!is_literal)
+    return more ? more({type, option.get_name(), option.get_positional()}, words) : std::string();
   std::replace(type.begin(), type.end(), '|', '\n');
   return type + "\n";
 }

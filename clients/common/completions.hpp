@@ -21,9 +21,9 @@ std::function<int()> add_completions(CLI::App& command, std::string program);
 /// Null: there is no such command.
 const CLI::App* find_command(const CLI::App& app, const std::string& name);
 
-/// What is completed: a value of an option, or an argument, of this type (`SESSION`, `EVENT`).
+/// What is completed: a value of an option (`--project`), or an argument, of this type (`SESSION`, `EVENT`).
 struct CompletedValue {
-  std::string type;
+  std::string type, option;
   bool is_argument = false;
 };
 

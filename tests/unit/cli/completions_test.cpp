@@ -66,6 +66,32 @@ TEST_CASE("fault 86: ids that cannot be typed are not offered") {
   CHECK(offered.find('\x1b') == offered.npos);
 }
 
+TEST_CASE("filters are completed to what the live sessions have, each once, and to the types of events") {
+  const State state;
+  const auto session = [](const std::string& id, const std::string& project, const std::string& host) {
+    return R"({"type":"session","host":")" + host + R"(","program":"codex","project":")" + project +
+           R"(","session":")" + id + "\"}";
+  };
+  const auto serve = [&](Peer& peer) {
+    peer.subscription();
+    peer.send(session("1", "/home/u/web", "dev7"));
+    peer.send(session("2", "/home/u/api", "dev8"));
+    peer.send(session("3", "/srv/api", R"(de\u001bv)"));
+    peer.send(R"({"type":"ready","id":"cli"})");
+    peer.finish();
+  };
+  FakeDaemon daemon({serve, serve, serve}, state.socket());
+  CHECK(words({"ls", "--state", state.path(), "--project", ""}) == "api\nweb\n");
+  CHECK(words({"ls", "--state", state.path(), "--program=c"}) == "--program=codex\n");
+  CHECK(words({"ls", "--state", state.path(), "--host", ""}) == "dev7\ndev8\n");
+  CHECK(daemon.join().empty());
+  const std::string types = words({"tail", "--type", ""});
+  CHECK(types.starts_with("agent.finished\nagent.started\napi.failed\n"));
+  CHECK(types.find("\nturn.started\n") != types.npos);
+  CHECK(types.find("stream.") == types.npos);
+  CHECK(std::count(types.begin(), types.end(), '\n') == 19);
+}
+
 TEST_CASE("without a daemon a session still completes to last") {
   const State state;
   CHECK(words({"show", "--socket", state.path("none"), ""}) ==
