@@ -96,8 +96,14 @@ void append_result(std::string& out, const Fields& result, const DisplayOptions&
   const std::string project = shown(last_component(result.text("project")));
   Line head;
   head.add(session, style_of_name(session)).space(2);
-  if (const auto time = parse_time(result.text("time"))) head.add(local_time(*time), Style::dim).space(2);
-  head.add(shown(result.text("kind")), Style::note);
+  if (const auto time = parse_time(result.text("time"))) {
+    constexpr std::size_t time_columns = 21;
+    const std::string text = local_time(*time);
+    head.add(text, Style::dim).space(time_columns - std::min(time_columns, text.size()) + 2);
+  }
+  constexpr std::size_t kind_columns = 6;  // of prompt and answer
+  const std::string kind = shown(result.text("kind"));
+  head.add(kind, Style::note).space(kind_columns - std::min(kind_columns, display_width(kind)));
   if (!project.empty()) head.space(2).add(project, Style::bold);
   if (const std::string title = shown(result.text("title")); !title.empty()) head.space(2).add(title);
   Line text;
@@ -127,8 +133,8 @@ void print_index(const Fields& index, bool found) {
   if (!index.flag("building")) return;
   std::string progress = "the index is still being built";
   if (index.count("total") > 0)
-    progress += ": " + std::to_string(index.count("indexed")) + " of " +
-                std::to_string(index.count("total")) + " transcripts";
+    progress +=
+        ": " + std::to_string(index.count("indexed")) + " of " + plural(index.count("total"), "transcript");
   print_message(progress + (found ? "" : "; search again later"));
 }
 

@@ -268,7 +268,11 @@ std::string format_time_if_valid(std::int64_t ms) {
 }
 
 std::string format_local_clock(std::int64_t ms) { return format_local(ms, "%H:%M:%S"); }
-std::string format_local_day(std::int64_t ms) { return format_local(ms, "%a %e %b %Y"); }
+std::string format_local_day(std::int64_t ms) {
+  std::string text = format_local(ms, "%a %e %b %Y");
+  if (const std::size_t padding = text.find("  "); padding != text.npos) text.erase(padding, 1);
+  return text;
+}
 
 namespace {
 

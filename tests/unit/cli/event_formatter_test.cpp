@@ -231,7 +231,7 @@ TEST_CASE("the date is printed when it changes") {
   Screen screen;
   const std::string next =
       R"({"type":"turn.started","session":"s","turn":1,"prompt":"x","origin":"human","time":"2025-11-05T00:00:01Z"})";
-  CHECK(screen.show(next) == "── Wed  5 Nov 2025 ──\n00:00:01 s        ▶ turn 1  x\n");
+  CHECK(screen.show(next) == "── Wed 5 Nov 2025 ──\n00:00:01 s        ▶ turn 1  x\n");
   CHECK(screen.show(next) == "00:00:01 s        ▶ turn 1  x\n");
 }
 
@@ -432,13 +432,13 @@ TEST_CASE("fault 156: the day of a session or a status that is older is shown, t
   Screen screen;
   const std::string calm =
       R"("status":{"state":"idle"},"last_activity":"2025-11-01T17:08:00Z","project":"/home/u/api")";
-  CHECK(screen.session("s", calm).starts_with("── Sat  1 Nov 2025 ──\n17:08:00 "));
+  CHECK(screen.session("s", calm).starts_with("── Sat 1 Nov 2025 ──\n17:08:00 "));
   CHECK(screen.session("t", calm).starts_with("17:08:00 "));
   CHECK(
       screen
           .show(
               R"({"type":"status","session":"s","state":"waiting","reason":"question","since":"2025-11-02T05:08:00Z"})")
-          .starts_with("── Sun  2 Nov 2025 ──\n05:08:00 "));
+          .starts_with("── Sun 2 Nov 2025 ──\n05:08:00 "));
 }
 
 TEST_CASE("times of a host whose clock is off are shown by the clock of the hub") {
