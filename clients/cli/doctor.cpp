@@ -1,6 +1,7 @@
 // `earshot doctor`: finds problems and explains how to solve them.
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/json_writer.hpp"
 #include "cli/commands.hpp"
@@ -49,9 +50,15 @@ std::string report(const Findings& findings, const DisplayOptions& display) {
         finding.level == Level::warning ? std::string_view("!") : glyph(shown.mark, display.charset);
     line.add(mark, shown.style).space(1).add(finding.what, Style::bold);
     line.space(what_columns > finding.what.size() ? what_columns - finding.what.size() : 1);
-    line.add(to_display_line(finding.text, display.charset),
-             finding.level == Level::ok ? Style::plain : shown.style);
-    out += line.str(uncut) + "\n";
+    constexpr std::size_t margin = what_columns + 2, lines_max = 100, columns_min = 20;
+    const std::size_t columns =
+        display.columns == 0 ? 0 : std::max(display.columns, margin + columns_min) - margin;
+    const std::string text = to_display_line(finding.text, display.charset);
+    for (const std::string& part : wrap_text(text, columns, display.charset, lines_max).lines) {
+      if (line.empty()) line.space(margin);
+      line.add(part, finding.level == Level::ok ? Style::plain : shown.style);
+      out += std::exchange(line, {}).str(uncut) + "\n";
+    }
     if (finding.advice.empty()) continue;
     Line advice;
     advice.space(what_columns + 2).add(glyph(Glyph::arrow, display.charset), Style::dim).space(1);

@@ -165,7 +165,7 @@ namespace {
 
 Finding check_search(const Health::Search& search) {
   if (!search.on) return {Level::ok, "search", "off: `search = false` in earshot.toml"};
-  const std::string size = std::to_string(search.documents) + " documents, " + format_bytes(search.bytes);
+  const std::string size = plural(search.documents, "document") + ", " + format_bytes(search.bytes);
   if (!search.problem.empty())
     return {Level::warning, "search", "the index cannot be written: " + search.problem,
             "free space in the state directory; the daemon retries"};
@@ -431,15 +431,16 @@ Findings check_kernel(const Kernel& kernel, std::uint64_t directories, const Hea
     const bool sweeps = health->watch_mode == "sweep";
     findings.push_back({Level::ok, "watching",
                         sweeps ? "directories are scanned periodically (--watch sweep)"
-                               : std::to_string(health->inotify_watches) + " directories are watched"});
+                        : health->inotify_watches == 1
+                            ? "1 directory is watched"
+                            : std::to_string(health->inotify_watches) + " directories are watched"});
   }
   const std::uint64_t has = health == nullptr ? 0 : health->inotify_watches;
   const std::uint64_t wanted = directories + watches_spare;
   if (const auto bound = lower_limit(kernel.watches_max, kernel.namespace_watches_max)) {
     const std::uint64_t others = kernel.watches_used > has ? kernel.watches_used - has : 0;
-    const std::string text = "inotify: " + std::to_string(bound->value) + " watches per user, " +
-                             std::to_string(others) + " used by other programs, " + std::to_string(wanted) +
-                             " needed by earshotd";
+    const std::string text = std::to_string(bound->value) + " watches per user, " + std::to_string(others) +
+                             " used by other programs, " + std::to_string(wanted) + " needed by earshotd";
     const bool enough = others + wanted <= bound->value;
     findings.push_back(
         {enough ? Level::ok : Level::warning, "inotify", text,

@@ -78,7 +78,7 @@ int list_command(const ListOptions& options, const DaemonAddresses& addresses) {
     if (!lines.empty()) out.write("\n" + lines);
   }
   out.flush();
-  if (omitted > 0) print_message(std::to_string(omitted) + " more sessions are not listed: use filters");
+  if (omitted > 0) print_message("not listed: " + plural(omitted, "more session") + "; use filters");
   return finish(out);
 }
 

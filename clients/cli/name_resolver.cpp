@@ -152,7 +152,9 @@ Selection SessionSelector::ambiguous(std::string_view typed, std::vector<const S
     const Session& session = *sessions[i];
     text += "\n  " + safe_text(session.id) + (hosts ? "  " + safe_text(session.host) : "");
     if (session.activity_ms > 0) text += "  " + format_age(Ms(now - session.activity_ms)) + " ago";
-    text += "  " + safe_text(session.description);
+    constexpr std::size_t description_columns_max = 60;
+    text += "  " + cut_to_width(safe_text(session.description), description_columns_max,
+                                glyph(Glyph::ellipsis, charset_of_locale()));
   }
   if (sessions.size() > listed_max)
     text += "\n  and " + std::to_string(sessions.size() - listed_max) + " more";

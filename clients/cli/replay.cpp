@@ -66,9 +66,13 @@ std::uint64_t sum_of(const Counts& tally) {
 // A heading and rows of names and numbers.
 class StatsSection {
  public:
-  static constexpr std::size_t name_columns = 44;  // longer names are cut
-
-  StatsSection(const DisplayOptions& display, std::string& out) : display_(display), out_(out) {}
+  StatsSection(const DisplayOptions& display, std::string& out)
+      : name_columns_(display.columns == 0 ? name_columns_max
+                                           : std::clamp(display.columns, name_columns_min + other_columns,
+                                                        name_columns_max + other_columns) -
+                                                 other_columns),
+        display_(display),
+        out_(out) {}
 
   void heading(std::string_view title, std::string_view rest = {}) {
     if (!out_.empty()) out_ += "\n";
@@ -89,9 +93,9 @@ class StatsSection {
     row(name, format_grouped(number), note, depth);
   }
   void end() {
-    static const std::vector<Column> columns = {
-        {"", 16, name_columns, 0}, {"", 12, 0, 0, true}, {"", 8, 0, 0}};
-    rows_.push_back({{std::string(name_columns, '_'), Style::plain},
+    const std::vector<Column> columns = {
+        {"", name_columns_min, name_columns_, 0}, {"", 12, 0, 0, true}, {"", 8, 0, 0}};
+    rows_.push_back({{std::string(name_columns_, '_'), Style::plain},
                      {std::string(12, '_'), Style::plain},
                      {"", Style::plain}});
     std::string text = format_table(columns, rows_, display_, false);
@@ -102,6 +106,10 @@ class StatsSection {
   }
 
  private:
+  static constexpr std::size_t name_columns_min = 16, name_columns_max = 44;  // longer names are cut
+  static constexpr std::size_t other_columns = 48;                            // that numbers and notes need
+
+  const std::size_t name_columns_;
   const DisplayOptions& display_;
   std::string& out_;
   std::vector<std::vector<Cell>> rows_;

@@ -122,13 +122,17 @@ int status_command(const ReportOptions& options, const DaemonAddresses& addresse
     return exit_no_daemon;
   }
   if (!result.response.ok()) return print_http_error(result, addresses);
-  const auto health = parse_health(result.response.body);
+  auto health = parse_health(result.response.body);
   if (!health) {
     print_message("the response of the daemon is not understood; run `earshot doctor`");
     return exit_failed;
   }
   const HttpResult metrics = send_request(addresses, {.target = "/metrics"});
   const SessionCounts counts = parse_session_counts(metrics.response.body);
+  if (!counts.empty()) {  // later ones than in the first response
+    health->sessions = 0;
+    for (const auto& [state, count] : counts) health->sessions += count;
+  }
   Output out;
   if (options.json)
     out.write_json_line(status_json(*health, counts));

@@ -241,8 +241,9 @@ void add_row(std::string& out, const std::vector<Layout>& shown, const std::vect
     const bool right = columns[shown[i].index].right;
     if (i > 0) pending += gap;
     if (right) pending += spare;
-    if (!text.empty()) {
-      line.space(pending).add(text, cell.style);
+    const std::size_t end = i + 1 < shown.size() ? text.size() : text.find_last_not_of(' ') + 1;
+    if (end > 0) {
+      line.space(pending).add(std::string_view(text).substr(0, end), cell.style);
       pending = 0;
     }
     if (!right) pending += spare;

@@ -266,8 +266,10 @@ void TailPrinter::print_snapshot() {
     if (const auto frame = stored_parser_.parse((*each)->json)) formatter_.format(*frame, out_.buffer());
   }
   const std::size_t omitted = entries.size() - shown.size();
-  if (omitted > 0) out_.write(std::to_string(omitted) + " more idle sessions: earshot ls\n");
-  if (entries.empty() && options_.snapshot) out_.write("no live session yet; waiting for events\n");
+  if (omitted > 0) out_.write(plural(omitted, "more idle session") + ": earshot ls\n");
+  if (entries.empty() && options_.snapshot)
+    out_.write(options_.filters.empty() ? "no live session yet; waiting for events\n"
+                                        : "no live session matches the filters; waiting for events\n");
 }
 
 namespace {

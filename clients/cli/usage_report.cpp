@@ -242,11 +242,16 @@ std::string UsageReport::notes(const DisplayOptions& display) const {
   };
   if (total_.sums.has_estimate) add("~ estimated, or partly, from the price table");
   if (total_.sums.unpriced_tokens > 0) {
+    constexpr std::size_t model_columns_max = 44;
     std::string models;
     for (const auto& [model, sums] : total_.models)
-      if (sums.unpriced_tokens > 0) models += (models.empty() ? "" : ", ") + model;
+      if (sums.unpriced_tokens > 0)
+        models += (models.empty() ? "" : ", ") + cut_to_width(to_display_line(model, display.charset),
+                                                              model_columns_max,
+                                                              glyph(Glyph::ellipsis, display.charset));
     add((total_.sums.cost_usd() ? "+ without " : "") + format_count(total_.sums.unpriced_tokens) +
         " tokens of models that have no price: " + models);
+    add("Prices can be added: see --models, and man earshot.toml");
   }
   return out.empty() ? out : "\n" + out;
 }

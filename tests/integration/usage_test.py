@@ -312,6 +312,7 @@ class Cost(UsageCase):
         self.assertRegex(done.stdout, r"2026-03-01 .* ~\$1\.00 *\n2026-03-02 .* -\s*\n")
         self.assertRegex(done.stdout, r"total .* ~\$1\.00\+\n")
         self.assertIn("+ without 5.0k tokens of models that have no price: nobody-knows-it\n", done.stdout)
+        self.assertNotRegex(done.stdout, r" \n")
 
     def test_an_unknown_group_is_refused_with_the_known_ones(self):
         for word in ("host", "0"):

@@ -214,6 +214,12 @@ TEST_CASE("a report lists advice and escapes control characters") {
   const std::string text = doc::report(findings, {});
   CHECK(text == "✓ daemon     runs\n✗ root       /e\\x1bvil\n             → chmod  it\n\n1 problem\n");
   CHECK(doc::report({}, {}) == "\nno problems found\n");
+  // Commands stay whole, texts do not.
+  CHECK(doc::report({{doc::Level::problem, "root", "one two three four five six",
+                      "chmod 0700 /home/ada/.local/state/earshot"}},
+                    {.columns = 33}) ==
+        "✗ root       one two three four\n             five six\n"
+        "             → chmod 0700 /home/ada/.local/state/earshot\n\n1 problem\n");
   FrameParser parser;
   const std::string json = doc::report_json(findings);
   const auto frame = parser.parse(json);

@@ -37,6 +37,14 @@ TEST_CASE("several matching sessions are listed, the latest first") {
   CHECK(choice.error.find('\x1b') == std::string::npos);
 }
 
+TEST_CASE("long titles of matching sessions are cut") {
+  std::string long_title = session("2eaa", "10:00:00");
+  long_title.insert(long_title.size() - 1, R"(,"title":")" + std::string(100, 'x') + "\"");
+  const std::string error = candidates({long_title, session("2ebb", "11:00:00")}).named("2e").error;
+  CHECK(error.find(std::string(40, 'x')) != error.npos);
+  CHECK(error.find(std::string(60, 'x')) == error.npos);
+}
+
 TEST_CASE("the same id on two hosts requires --host") {
   const Selection choice =
       candidates({session("2e", "10:00:00", "one"), session("2e", "10:00:00", "two")}).named("2e");

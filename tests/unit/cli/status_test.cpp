@@ -11,7 +11,7 @@ using namespace earshot::cli::test;
 TEST_CASE("status prints what the daemon monitors and its problems") {
   const State state;
   const std::string health =
-      R"({"version":"1.0.0","host":"dev7","pid":42,"uptime_s":125,"sessions":3,"socket":"/s",)"
+      R"({"version":"1.0.0","host":"dev7","pid":42,"uptime_s":125,"sessions":4,"socket":"/s",)"
       R"("roots":[{"name":"claude","path":"/home/u/.claude","present":true,"transcripts":12,"live":3}],)"
       R"("watch":{"mode":"inotify","inotify_watches":7},"problems":[]})";
   std::string with_problem = health;

@@ -174,6 +174,23 @@ TEST_CASE("without sessions there is nothing to catch up with") {
   CHECK(tail.receive({ready, live}) == Lines{ready, live});
 }
 
+TEST_CASE("without sessions tail says what it waits for") {
+  const auto first_line = [](Filters filters) {
+    TailOptions options;
+    options.filters = std::move(filters);
+    TailPrinter printer(options);
+    return printed_by([&] {
+             printer.begin();
+             printer.receive(ready);
+             printer.flush();
+             return 0;
+           })
+        .out;
+  };
+  CHECK(first_line({}) == "no live session yet; waiting for events\n");
+  CHECK(first_line({.project = {"api"}}) == "no live session matches the filters; waiting for events\n");
+}
+
 TEST_CASE("a cursor that cannot be used does not end the subscription, other errors do") {
   Tail tail;
   tail.connect();

@@ -85,6 +85,15 @@ TEST_CASE("the table has complete numbers where they fit, and always fits the te
   }
 }
 
+TEST_CASE("models without a price are named on one line each, cut, with what can be done") {
+  const earshot::test::TimeZone zone("UTC");
+  RecordedUsage usage(ModelTable::built_in());
+  add(usage, "s1", "/a", "a\nb\tc", {.input = 5}, noon);
+  add(usage, "s2", "/a", std::string(100, 'x').c_str(), {.input = 5}, noon);
+  const std::string table = UsageReport(usage, UsageBy::day, {}).table({.columns = 0});
+  CHECK(table.find("no price: a b c, " + std::string(43, 'x') + "…\nPrices can be added: ") != table.npos);
+}
+
 TEST_CASE("JSON has the sums of each row and model") {
   const earshot::test::TimeZone zone("UTC");
   RecordedUsage usage(ModelTable::built_in());
