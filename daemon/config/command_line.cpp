@@ -8,6 +8,7 @@
 
 #include "base/help_text.hpp"
 #include "base/sockets.hpp"
+#include "base/text.hpp"
 #include "config/option_table.hpp"
 #include "redact/redactor.hpp"
 #include "team/nats_client.hpp"
@@ -233,6 +234,18 @@ Options resolve_options(Settings settings, const Environment& environment, const
   return options;
 }
 
+std::string unknown_word_message(const CLI::App& app) {
+  const std::vector<std::string> words = app.remaining();
+  const std::string word = words.empty() ? std::string() : words.front().substr(0, words.front().find('='));
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  const std::string_view nearest =
+      suggest_word(word, std::vector<std::string_view>(names.begin(), names.end()));
+  return (word.starts_with('-') ? "unknown option `" : "unexpected argument `") + word + "`" +
+         (nearest.empty() ? std::string() : "; did you mean `" + std::string(nearest) + "`?");
+}
+
 }  // namespace
 
 ParseResult parse_options(const std::vector<std::string>& arguments, const Environment& environment,
@@ -261,6 +274,10 @@ ParseResult parse_options(const std::vector<std::string>& arguments, const Envir
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 expects
     app.parse(reversed);
+  } catch (const CLI::ExtrasError&) {
+    result.exit_code = 2;
+    result.err = "earshotd: " + unknown_word_message(app) + "\nRun `earshotd --help` for its options.\n";
+    return result;
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;
     result.exit_code = app.exit(error, out, err) == 0 ? 0 : 2;

@@ -164,8 +164,8 @@ TEST_CASE("an error in the file names the line") {
 TEST_CASE("an error on the command line exits with code 2") {
   const Fixture fixture;
   const std::vector<Refused<std::vector<std::string>>> rows = {
-      {{"--lisen", "x"}, "--lisen"},
-      {{"stray"}, "stray"},
+      {{"--lisen", "x"}, "unknown option `--lisen`; did you mean `--listen`?"},
+      {{"stray"}, "unexpected argument `stray`"},
       {{"--listen"}, "--listen"},
       {{"--listen", "7717"}, "ADDR:PORT"},
       {{"--listen", "127.0.0.1:70000"}, "ADDR:PORT"},
