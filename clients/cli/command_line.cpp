@@ -4,13 +4,12 @@
 #include <charconv>
 #include <csignal>
 #include <map>
-#include <sstream>
-#include <stdexcept>
 #include <type_traits>
 
 #include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/tail.hpp"
+#include "common/arguments.hpp"
 #include "common/completions.hpp"
 #include "common/format.hpp"
 #include "version/version.hpp"
@@ -168,7 +167,7 @@ const CommandText<TailOptions> tail_text = {
     R"(Examples:
   earshot tail --project api
   earshot tail --since 2h --type turn --type agent
-  earshot tail --json --type 'tool.*' | jq -r '.tool'
+  earshot tail --json --type 'tool.*' | jq -r '.tool // empty'
 
 If the daemon is not running, tail waits for it; after a lost connection it prints the missed events.
 Exit codes: 0 stopped by ^C or SIGTERM, or the output was closed; 1 the daemon refused the connection;
@@ -457,15 +456,6 @@ const CommandText<ReportOptions> doctor_text = {
     R"(Exit codes: 0 no problem, possibly warnings; 1 a problem was found; 2 usage error.)"};
 Run add_doctor(CLI::App& command) { return define_command(command, doctor_text, doctor_command); }
 
-std::string unknown_command_message(const CLI::App& app, const std::string& name) {
-  std::vector<std::string_view> names;
-  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(each->get_name());
-  const std::string_view nearest = suggest_word(name, names);
-  return "unknown command `" + name + "`" +
-         (nearest.empty() ? std::string() : "; did you mean `" + std::string(nearest) + "`?");
-}
-
 Run add_help(CLI::App& command) {
   const auto topic = std::make_shared<std::string>();
   command.add_option("COMMAND", *topic, "the command")->type_name("COMMAND");
@@ -474,11 +464,6 @@ Run add_help(CLI::App& command) {
     if (about == nullptr) return usage_error(unknown_command_message(app, *topic), {});
     return write_stdout(about == &app ? app.help() : about->help("earshot"));
   };
-}
-
-std::string parsed_command(const CLI::App& app) {
-  const std::vector<CLI::App*> parsed = app.get_subcommands();
-  return parsed.empty() ? std::string() : parsed.front()->get_name();
 }
 
 struct Entry {
@@ -506,34 +491,6 @@ constexpr Entry entries[] = {
 
 }  // namespace
 
-std::string unknown_word_message(const CLI::App& app, const std::vector<std::string>& words) {
-  if (words.empty()) return "unknown argument";
-  const std::vector<CLI::App*> parsed = app.get_subcommands();
-  const std::string word = words.front().substr(0, words.front().find('='));
-  if (!word.starts_with('-')) {
-    return parsed.empty() ? unknown_command_message(app, word) : "unexpected argument `" + word + "`";
-  }
-  if (parsed.empty()) {
-    const std::vector<const CLI::App*> commands = app.get_subcommands(
-        [&](const CLI::App* command) { return command->get_option_no_throw(word) != nullptr; });
-    if (!commands.empty())
-      return "`" + word + "` follows a command, as in: earshot " + commands.front()->get_name() + " " + word +
-             " …";
-  }
-  const CLI::App& owner = parsed.empty() ? app : *parsed.front();
-  std::vector<std::string> names;
-  for (const CLI::Option* option : owner.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  const std::vector<std::string_view> known(names.begin(), names.end());
-  if (std::find(known.begin(), known.end(), word) != known.end())  // it stands before the command
-    return "`" + word + "` follows the command: earshot " + owner.get_name() + " " + word + " …";
-  const std::string_view nearest = suggest_word(word, known);
-  std::string message = "unknown option `" + word + "`";
-  if (!parsed.empty()) message += " of `earshot " + owner.get_name() + "`";
-  return nearest.empty() ? message : message + "; did you mean `" + std::string(nearest) + "`?";
-}
-
 std::vector<Command> add_commands(CLI::App& app) {
   app.description(
       "Monitors coding agents: what they are doing now, what they did, and which ones wait for you.\n"
@@ -560,19 +517,7 @@ int run(int argc, char** argv) {
       std::string_view(argv[1]) == "complete") {  // not a command for users: its words are not options
     return write_stdout(complete_words(app, {argv + 2, argv + argc}));
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& done) {
-    std::ostringstream text;
-    app.exit(done, text);
-    return write_stdout(text.str());
-  } catch (const CLI::ExtrasError& error) {
-    return usage_error(unknown_word_message(app, app.remaining(true)), parsed_command(app));
-  } catch (const CLI::ParseError& error) {
-    return usage_error(error.what(), parsed_command(app));
-  } catch (const std::out_of_range&) {  // thrown by CLI11 2.1 for a flag with a number beyond 64 bits
-    return usage_error("a flag has an invalid value; flags take none", parsed_command(app));
-  }
+  if (const auto exit_code = parse_arguments(app, argc, argv)) return *exit_code;
   for (const Command& command : commands) {
     if (command.app->parsed()) return command.run();
   }

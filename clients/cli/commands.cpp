@@ -8,12 +8,6 @@
 #include "version/version.hpp"
 
 namespace earshot::cli {
-int usage_error(const std::string& message, const std::string& command) {
-  print_message(safe_text(message) + "\n" +
-                (command.empty() ? "Run `earshot --help` for a list of commands."
-                                 : "Run `earshot " + command + " --help` for its options."));
-  return exit_usage;
-}
 
 int with_daemon(const ConnectOptions& options, const std::function<int(const DaemonAddresses&)>& run) {
   const auto found = find_daemon(options);

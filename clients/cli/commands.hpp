@@ -10,6 +10,7 @@
 
 #include "base/text_filter.hpp"
 #include "cli/style.hpp"
+#include "common/arguments.hpp"
 #include "common/endpoint.hpp"
 #include "common/frame.hpp"
 #include "common/http.hpp"
@@ -24,8 +25,7 @@ namespace earshot::cli {
 using namespace common;
 
 constexpr int exit_ok = 0;
-constexpr int exit_failed = 1;  // the daemon or a file cannot be reached or read
-constexpr int exit_usage = 2;
+constexpr int exit_failed = 1;     // the daemon or a file cannot be reached or read
 constexpr int exit_no_daemon = 3;  // `status` only
 constexpr int exit_no_process =
     4;  // `focus` only: the session's process is not on this machine, or not known
@@ -183,11 +183,6 @@ int with_daemon(const ConnectOptions& options, const std::function<int(const Dae
 /// Repeats with_daemon() until its result is not `try_again`.
 int with_daemon_until_done(const ConnectOptions& options,
                            const std::function<int(const DaemonAddresses&)>& attempt);
-
-/// Prints a usage error and returns its exit code.
-int usage_error(const std::string& message, const std::string& command);
-/// The message for words that the parser did not accept, with the most similar command or option.
-std::string unknown_word_message(const CLI::App& app, const std::vector<std::string>& words);
 
 // Shared by the commands.
 

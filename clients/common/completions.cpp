@@ -181,9 +181,12 @@ std::function<int()> add_completions(CLI::App& command, std::string program) {
       "\n"
       "  " +
       program + " completions zsh > ~/.zfunc/_" + program +
-      "      (with fpath+=~/.zfunc before compinit in ~/.zshrc)\n"
+      "\n"
       "  " +
-      program + " completions fish > ~/.config/fish/completions/" + program + ".fish");
+      program + " completions fish > ~/.config/fish/completions/" + program +
+      ".fish\n"
+      "\n"
+      "The directory must exist. zsh needs `fpath+=~/.zfunc` before `compinit` in ~/.zshrc.");
   return [shell, program] { return write_stdout(completion_script(*shell, program)); };
 }
 

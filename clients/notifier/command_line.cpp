@@ -1,10 +1,8 @@
 // The options, help and examples of `earshot-notify`, and its main function.
 #include <CLI/CLI.hpp>
 #include <csignal>
-#include <iostream>
-#include <sstream>
-#include <stdexcept>
 
+#include "common/arguments.hpp"
 #include "common/completions.hpp"
 #include "common/format.hpp"
 #include "common/output.hpp"
@@ -31,12 +29,6 @@ constexpr const char* examples =
     "\n"
     "Exit codes: 0 success, or stopped; 1 failure, or a broken sink; 2 wrong usage, or errors in the\n"
     "rules.";
-
-int misused(const std::string& why) {
-  common::print_message(common::safe_text(why));
-  std::cerr << "Run `earshot-notify --help` for usage.\n";
-  return exit_usage;
-}
 
 struct Commands {
   CLI::App *check = nullptr, *test = nullptr, *why = nullptr, *completions = nullptr;
@@ -92,6 +84,18 @@ Commands add_commands(CLI::App& app, Options& options) {
   commands.print_completions = common::add_completions(*commands.completions, "earshot-notify");
   for (CLI::App* command : {commands.check, commands.test, commands.why, commands.completions})
     command->group("Commands");
+  commands.check->footer(
+      "Exit codes: 0 the rules are good; 1 a sink is broken; 2 wrong usage, or errors in the rules.");
+  commands.test->footer(
+      "Examples:\n"
+      "  earshot-notify test permission            show what a permission request would send\n"
+      "  earshot-notify test permission --send     send it\n"
+      "  earshot tail --json | grep -m1 turn.finished | earshot-notify test -\n"
+      "\n"
+      "Exit codes: 0 success, also if no rule matches; 1 it could not be sent; 2 wrong usage, or errors in "
+      "the\n"
+      "rules.");
+  commands.why->footer("Exit codes: 0 success; 1 no decisions yet, or a broken sink; 2 wrong usage.");
   return commands;
 }
 
@@ -109,17 +113,7 @@ int run(int argc, char** argv) {
         app, {argv + 2, argv + argc},
         [](const auto& value, const auto&) { return value.type == "EVENT" ? sample_words() : ""; }));
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& done) {
-    std::ostringstream text;
-    app.exit(done, text);
-    return common::write_stdout(text.str());
-  } catch (const CLI::ParseError& error) {
-    return misused(error.what());
-  } catch (const std::out_of_range&) {  // CLI11 2.1 throws it for a flag with a number beyond 64 bits
-    return misused("a flag has an invalid value: write it without one");
-  }
+  if (const auto exit_code = common::parse_arguments(app, argc, argv)) return *exit_code;
   if (commands.check->parsed()) return check_command(options);
   if (commands.test->parsed()) return test_command(options);
   if (commands.why->parsed()) return why_command(options);

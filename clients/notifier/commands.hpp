@@ -2,13 +2,14 @@
 #pragma once
 #include <string>
 
+#include "common/arguments.hpp"
 #include "common/endpoint.hpp"
 
 namespace earshot::notifier {
 
 constexpr int exit_ok = 0;
 constexpr int exit_failed = 1;  // a failure of the system, or `check` or `test --send` found a broken sink
-constexpr int exit_usage = 2;   // wrong usage, or errors in the rules
+using common::exit_usage;       // also for errors in the rules
 
 struct Options {
   common::ConnectOptions daemon;

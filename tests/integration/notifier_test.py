@@ -317,6 +317,12 @@ class Rules(NotifierCase):
         self.assertEqual([json.loads(line)["rule"] for line in piped.stdout.splitlines()], ["failed"])
         self.assertEqual(notify("test", "no.such.event", home=self.home).returncode, 2)
         self.assertEqual(notify("dance", home=self.home).returncode, 2)
+        for words, text in ((["chek"], "unknown command `chek`; did you mean `check`?\nRun `earshot-notify --help` for a list of commands.\n"),
+                            (["check", "--dance"], "unknown option `--dance` of `earshot-notify check`\nRun `earshot-notify check --help` for its options.\n"),
+                            (["test"], "EVENT is required\nRun `earshot-notify test --help` for its options.\n")):
+            with self.subTest(words=words):
+                done = notify(*words, home=self.home)
+                self.assertEqual((done.returncode, done.stderr), (2, "earshot-notify: " + text))
 
     def test_a_second_notifier_on_one_state_directory_is_refused(self):
         self.start()
