@@ -112,6 +112,7 @@ std::vector<doctor::Root> find_roots(const doctor::Probe& probe) {
       doctor::Root root;
       root.name = each.name;
       root.path = each.path;
+      root.is_mixed = each.program.empty();
       if (const AgentProgram* program = find_agent_program(each.program)) root.program = program;
       root.expected = std::none_of(defaults.begin(), defaults.end(), [&](const doctor::Root& other) {
         return other.path == each.path && !other.expected;

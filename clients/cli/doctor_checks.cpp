@@ -379,7 +379,7 @@ Findings check_roots(const std::vector<Root>& roots, std::int64_t now_ms) {
                             "it is monitored once it exists; check the path (--root, earshot.toml)"});
     } else {
       std::string text = name + ": " + plural(root.transcripts, "transcript");
-      if (root.transcripts > 0 || root.program != &default_program())
+      if (!root.is_mixed && (root.transcripts > 0 || root.program != &default_program()))
         text += " of " + std::string(root.program->program());
       if (root.transcripts > 0) text += ", the newest " + format_age(Ms(now_ms - root.newest_ms)) + " old";
       findings.push_back({Level::ok, "root", text});

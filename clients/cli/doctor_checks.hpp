@@ -52,6 +52,7 @@ Findings check_state(const std::string& state, const std::string& token_file, co
 struct Root {
   std::string name, path;
   const AgentProgram* program = &default_program();
+  bool is_mixed = false;  // transcripts of all programs: a hub's
   bool expected = false;  // configured by the user: it should exist
   bool exists = false;
   std::uint64_t transcripts = 0, unreadable = 0, directories = 0;

@@ -116,8 +116,9 @@ namespace {
 std::string reset_text(const LimitPeriod& period, std::int64_t now_ms) {
   constexpr std::int64_t day_ms = 24 * 3600 * 1000;
   if (!period.resets_ms) return {};
-  return " until " + (*period.resets_ms - now_ms < day_ms ? format_local_clock(*period.resets_ms)
-                                                          : format_local_day(*period.resets_ms));
+  if (*period.resets_ms - now_ms < day_ms) return " until " + format_local_clock(*period.resets_ms);
+  const std::string day = format_local_day(*period.resets_ms);
+  return " until " + day.substr(0, day.rfind(' '));  // without the year
 }
 
 }  // namespace

@@ -335,7 +335,9 @@ void TranscriptView::message_added(const Row& row) {
   if ((kind == "thinking" || role == "summary" || prompt_of_agent) && !state_.verbose) return;
   const Glyph mark = glyph_of_message(row.event);
   const bool plain = is_conversation(row.event);
-  if (kind != "text" || role == "summary" || row.event.text("text").empty()) {
+  const bool is_named =
+      (kind != "text" && kind != "agent") || role == "summary";  // that is the symbol's kind
+  if (is_named || row.event.text("text").empty()) {
     Line what = begin(row, mark, Style::dim);
     what.add(state_.clean(role == "summary" ? role : kind), Style::dim);
     const Fields media = row.event.object("media");

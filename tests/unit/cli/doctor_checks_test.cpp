@@ -138,6 +138,12 @@ TEST_CASE("a missing configured root is a warning, an unreadable one a problem")
   CHECK(level(doc::check_roots({root}, 0), "root") == doc::Level::warning);
   root.exists = true;
   CHECK(level(doc::check_roots({root}, 0), "root") == doc::Level::ok);
+  root.transcripts = 2;
+  const std::string program(root.program->program());
+  CHECK(doc::check_roots({root}, 0).front().text.starts_with("/r: 2 transcripts of " + program +
+                                                             ", the newest"));
+  root.is_mixed = true;
+  CHECK(doc::check_roots({root}, 0).front().text.starts_with("/r: 2 transcripts, the newest"));
   root.unreadable = 1;
   CHECK(level(doc::check_roots({root}, 0), "root") == doc::Level::warning);
   root.error = "Permission denied";

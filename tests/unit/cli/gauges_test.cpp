@@ -122,10 +122,10 @@ TEST_CASE("of the limits that sessions state the newest are shown") {
   };
   CHECK(lines({session("dev7", "11:00:00", "12.5"), session("dev7", "11:30:00", "30"),
                session("dev7", "11:10:00", "20")}) ==
-        "limits of codex  30% of 5h until 14:00:00 · 64% of 7d until Mon 10 Nov 2025 · plus\n");
+        "limits of codex  30% of 5h until 14:00:00 · 64% of 7d until Mon 10 Nov · plus\n");
   // How much of an ended period is used is not known.
   CHECK(lines({session("dev7", "11:00:00", "99", "2025-11-04T11:59:00Z")}) ==
-        "limits of codex  64% of 7d until Mon 10 Nov 2025 · plus\n");
+        "limits of codex  64% of 7d until Mon 10 Nov · plus\n");
   CHECK(lines({session("dev7", "11:00:00", "1"), session("dev8", "11:00:00", "2")})
             .find("limits of codex on dev8  2%") != std::string::npos);
   CHECK(lines({R"({"type":"session","session":"s"})"}).empty());

@@ -325,6 +325,12 @@ TEST_CASE("the header shows cost, times and limits, the footer how long the sess
   CHECK(out == "\n⏸ needs you: question for 1h00m\n");
 }
 
+TEST_CASE("a message of an agent is one line, as its symbol says what it is") {
+  CHECK(shown({event("turn.started", R"("prompt":"go","origin":"human")"),
+               event("message.added", R"("role":"user","kind":"agent","text":"Three.")")}) ==
+        "\nTue 24 Nov 2026\n── turn 1 · 10:00:00 · open\n  › go\n  ↳ Three.\n");
+}
+
 TEST_CASE("limits, plans and failures of a turn are shown in their place") {
   CHECK(
       shown({event("turn.started", R"("prompt":"go","origin":"human")"),
