@@ -78,9 +78,9 @@ CLI::Validator one_of(const std::map<std::string, Value>& values) {
           word = std::to_string(static_cast<int>(found->second));
           return {};
         }
-        std::string names;
-        for (const auto& [name, value] : values) names += (names.empty() ? "" : ", ") + name;
-        return "`" + word + "` is none of " + names;
+        std::vector<std::string> names;
+        for (const auto& [name, value] : values) names.push_back(name);
+        return one_of_words(std::move(names))(word);
       },
       "");
 }
@@ -233,7 +233,7 @@ Run add_search(CLI::App& app) {
         add_since(command, options.since_ms, "only what was said since then");
         command.add_option("--kind", options.kinds, "only prompt, answer, tool (its input) or title")
             ->type_name("prompt|answer|tool|title")
-            ->check(CLI::IsMember({"prompt", "answer", "tool", "title"}).description(""))
+            ->check(one_of_words({"prompt", "answer", "tool", "title"}))
             ->allow_extra_args(false);
         command.add_option("--limit", options.limit, "at most so many results (default: 20)")
             ->type_name("N")
@@ -302,7 +302,7 @@ Run add_statusline(CLI::App& app) {
                     "run as the status line command of this agent program: reads its JSON on stdin, and "
                     "passes that to the daemon")
                 ->type_name("claude-code")
-                ->check(CLI::IsMember({"claude-code"}).description(""));
+                ->check(one_of_words({"claude-code"}));
         CLI::Option* const hint = command.add_flag(
             "--install-hint", options.install_hint,
             "print what to add to which file of the agent program for that; changes nothing");

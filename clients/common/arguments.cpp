@@ -5,6 +5,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/text.hpp"
@@ -66,6 +67,15 @@ std::string unknown_command_message(const CLI::App& app, const std::string& name
   const std::string_view nearest = suggest_word(name, names);
   return "unknown command `" + name + "`" +
          (nearest.empty() ? std::string() : "; did you mean `" + std::string(nearest) + "`?");
+}
+
+std::function<std::string(const std::string& word)> one_of_words(std::vector<std::string> known) {
+  return [known = std::move(known)](const std::string& word) {
+    if (std::find(known.begin(), known.end(), word) != known.end()) return std::string();
+    std::string names;
+    for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
+    return "`" + word + "` is none of " + names;
+  };
 }
 
 std::optional<int> parse_arguments(CLI::App& app, int argc, char** argv) {

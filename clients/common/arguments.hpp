@@ -1,7 +1,9 @@
 // Parsing of a program's arguments, and what it says about wrong ones.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -17,6 +19,9 @@ int usage_error(const std::string& message, const std::string& command);
 
 /// With the most similar command.
 std::string unknown_command_message(const CLI::App& app, const std::string& name);
+
+/// A check of an option: what is wrong with a word that is none of these; empty: nothing.
+std::function<std::string(const std::string& word)> one_of_words(std::vector<std::string> known);
 
 /// The exit code, if help, the version or an error was printed; nothing: the program goes on.
 std::optional<int> parse_arguments(CLI::App& app, int argc, char** argv);

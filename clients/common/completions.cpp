@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "common/arguments.hpp"
 #include "common/output.hpp"
 
 namespace earshot::common {
@@ -169,7 +170,7 @@ std::function<int()> add_completions(CLI::App& command, std::string program) {
   command.add_option("SHELL", *shell, "which shell")
       ->type_name("bash|zsh|fish")
       ->required()
-      ->transform(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
+      ->check(one_of_words({"bash", "zsh", "fish"}));
   command.footer(
       "For the current shell:\n"
       "  source <(" +

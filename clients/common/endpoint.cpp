@@ -93,9 +93,10 @@ std::string next_step(const ConnectionOutcome& outcome, const DaemonAddress& add
   if (outcome.end_reason == EndReason::unproven)
     return "Another program may listen there, or it has another token. Through an SSH tunnel the port must "
            "be the\n"
-           "  daemon's own (ssh -L 7717:127.0.0.1:7717 HOST).      Diagnose the problem:  earshot doctor";
+           "  daemon's own (ssh -L 7717:127.0.0.1:7717 HOST).\n"
+           "  Diagnose the problem:  earshot doctor";
   if (outcome.end_reason == EndReason::unreachable)
-    return "Is the daemon running? Start it:  earshotd      Diagnose the problem:  earshot doctor";
+    return "Is the daemon running? Start it:  earshotd\n  Diagnose the problem:  earshot doctor";
   if (is_about_token(outcome)) {
     if (address.token.empty())
       return "The daemon requires its token: pass its state directory with --state, or the file with "

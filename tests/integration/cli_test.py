@@ -184,6 +184,8 @@ class Tail(DaemonCase):
                             (["ls", "--dance"], "unknown option `--dance` of `earshot ls`\nRun `earshot ls --help` for its options.\n"),
                             (["show", "--turn", "0"], "--turn: `0` is not a number from 1 to 1,000,000,000\nRun `earshot show --help` for its options.\n"),
                             (["search", "--limit", "x", "y"], "--limit: `x` is not a number from 1 to 10,000\nRun `earshot search --help` for its options.\n"),
+                            (["search", "--kind", "text", "y"], "--kind: `text` is none of prompt, answer, tool, title\nRun `earshot search --help` for its options.\n"),
+                            (["completions", "csh"], "SHELL: `csh` is none of bash, zsh, fish\nRun `earshot completions --help` for its options.\n"),
                             (["usage", "--by", "host"], "--by: `host` is none of day, model, program, project, session\nRun `earshot usage --help` for its options.\n"),
                             (["browsers", "list"], "ACTION: `list` is no action; write `earshot browsers` for the list, `earshot browsers revoke` to sign out\n"
                                                    "Run `earshot browsers --help` for its options.\n")):
