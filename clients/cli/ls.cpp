@@ -15,8 +15,12 @@ constexpr std::size_t rows_max = 100'000;  // beyond this only their number is p
 
 constexpr const char* no_sessions =
     "no sessions yet\n"
-    "  A session is listed while its process runs, and for a day after its transcript last grew.\n"
-    "  Start an agent, or list older sessions too: earshot ls --all\n";
+    "  A session is listed while its process runs, and for a day after its transcript\n"
+    "  last grew. Start an agent, or list older sessions too: earshot ls --all\n";
+
+constexpr const char* no_sessions_at_all =
+    "no sessions yet\n"
+    "  Start an agent. If one runs, diagnose the problem: earshot doctor\n";
 
 constexpr const char* no_match = "no session matches the filters\n";
 
@@ -69,7 +73,7 @@ int list_command(const ListOptions& options, const DaemonAddresses& addresses) {
   if (options.json) {
     out.write_json_array(frames);
   } else if (rows.empty()) {
-    out.write(options.filters.empty() ? no_sessions : no_match);
+    out.write(!options.filters.empty() ? no_match : options.all ? no_sessions_at_all : no_sessions);
   } else {
     const auto unseen = std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.unseen; });
     out.write(format_session_table(std::move(rows), display));

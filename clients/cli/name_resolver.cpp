@@ -130,7 +130,10 @@ Selection SessionSelector::named(std::string_view typed) const {
   if (exact.empty()) exact = std::move(all);  // the daemon sent only sessions whose ids begin with `typed`
   if (exact.size() == 1) return {exact.front()->json, {}, false};
   if (!exact.empty()) return ambiguous(typed, std::move(exact));
-  return {{}, "no session has an id that is or begins with " + safe_text(typed), false};
+  return {{},
+          "no session has an id that is or begins with " + safe_text(typed) +
+              "\n  List all sessions:  earshot ls --all",
+          false};
 }
 
 Selection SessionSelector::last() const {

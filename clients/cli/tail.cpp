@@ -103,6 +103,7 @@ void Backfill::drain(const std::function<void(std::string_view json)>& take) {
 TailPrinter::TailPrinter(const TailOptions& options)
     : options_(options),
       pretty_(!options.json),
+      is_since_empty_(options.since_ms && !options.json),
       resumer_(resumer_options(options)),
       formatter_(stdout_display(options.colour), options.verbose) {}
 
@@ -147,7 +148,10 @@ bool TailPrinter::receive(std::string_view json) {
     receive_event(*frame, json);
   } else if (type == "ready" && pretty_) {
     if (std::exchange(is_first_, false) && !options_.snapshot) changed_sessions_.clear();
-    if (resumer_.is_resuming() && resumer_.phase() == Phase::live) print_changed_sessions();
+    if (resumer_.is_resuming() && resumer_.phase() == Phase::live) {
+      print_changed_sessions();
+      print_if_empty();
+    }
     print_snapshot();
   } else if (type == "reset" && pretty_ && frame->text("reason") == "unknown") {
     resumer_.handled(*frame);  // the transcript was deleted meanwhile
@@ -209,6 +213,11 @@ void TailPrinter::print_missed() {
   backfill_.drain(print_stored);
   for (const std::string& json : std::exchange(bookmarks_, {})) print_stored(json);
   print_changed_sessions();
+  print_if_empty();
+}
+
+void TailPrinter::print_if_empty() {
+  if (std::exchange(is_since_empty_, false)) out_.write("no events since then; waiting for events\n");
 }
 
 // As JSON each session whose status changed; for people those that wait.
@@ -220,13 +229,18 @@ void TailPrinter::print_changed_sessions() {
     if (!is_status_new(*frame)) continue;  // a status frame arrived since
     remember_status(frame->text("session"), status);
     if (pretty_ && status.text("state") != "waiting") continue;
-    if (!pretty_) {
+    if (pretty_)
+      print_line(*frame);
+    else
       out_.write_json_line(json);
-    } else {
-      formatter_.set_columns(terminal_columns());
-      formatter_.format(*frame, out_.buffer());
-    }
   }
+}
+
+void TailPrinter::print_line(const Fields& frame) {
+  const std::size_t before = out_.buffer().size();
+  formatter_.set_columns(terminal_columns());
+  formatter_.format(frame, out_.buffer());
+  if (out_.buffer().size() > before) is_since_empty_ = false;
 }
 
 bool TailPrinter::is_status_new(const Fields& session_frame) const {
@@ -240,12 +254,10 @@ void TailPrinter::remember_status(std::string_view session, const Fields& status
 
 void TailPrinter::print(const Fields& frame, std::string_view json) {
   resumer_.handled(frame);
-  if (pretty_) {
-    formatter_.set_columns(terminal_columns());
-    formatter_.format(frame, out_.buffer());
-  } else {
+  if (pretty_)
+    print_line(frame);
+  else
     out_.write_json_line(json);
-  }
   out_.flush_if_full();
 }
 

@@ -81,6 +81,8 @@ class TailPrinter {
   void print_missed();
   void print_changed_sessions();
   void print_snapshot();
+  void print_if_empty();
+  void print_line(const Fields& frame);
   bool is_status_new(const Fields& session_frame) const;
   void remember_status(std::string_view session, const Fields& status);
   void print(const Fields& frame, std::string_view json);
@@ -90,6 +92,7 @@ class TailPrinter {
   bool failed_ = false;
   bool is_first_ = true;  // connection
   bool snapshot_printed_ = false;
+  bool is_since_empty_;  // --since was given, and nothing was printed yet
   StreamResumer resumer_;
   Backfill backfill_;
   std::vector<std::string> bookmarks_;         // received while catching up, printed after the events

@@ -101,7 +101,9 @@ int usage_command(const UsageOptions& options) {
   if (options.json)
     out.write_json_line(report.json());
   else if (report.rows().empty())
-    out.write(options.since_ms ? "no tokens were used since then\n" : "no transcripts with tokens found\n");
+    out.write(options.since_ms ? "no tokens were used since then\n"
+                               : "no transcripts with tokens found\n"
+                                 "  In another directory:  earshot usage --root DIR\n");
   else
     out.write(report.table(stdout_display(options.colour)));
   return std::max(exit_code, finish(out));

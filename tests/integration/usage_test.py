@@ -374,7 +374,7 @@ class Table(UsageCase):
 
     def test_without_transcripts_it_says_so(self):
         done = self.run_usage()
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "no transcripts with tokens found\n", ""))
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "no transcripts with tokens found\n  In another directory:  earshot usage --root DIR\n", ""))
         missing = self.run_usage("--root", os.path.join(self.home, "missing"))
         self.assertEqual(missing.returncode, 1)
         self.assertIn("missing: No such file or directory", missing.stderr)

@@ -74,9 +74,13 @@ TEST_CASE("ls --json prints one array of frames") {
 
 TEST_CASE("ls without sessions explains what to do") {
   const TemporaryDirectory state;
-  FakeDaemon daemon({sending({ready}), sending({ready})});
+  FakeDaemon daemon({sending({ready}), sending({ready}), sending({ready})});
   const Printed none = run(list_command, {.daemon = at(daemon, state)});
   CHECK(none.out.starts_with("no sessions yet\n"));
+  CHECK(none.out.find("earshot ls --all") != none.out.npos);
+  const Printed all = run(list_command, {.daemon = at(daemon, state), .all = true});
+  CHECK(all.out.starts_with("no sessions yet\n"));
+  CHECK(all.out.find("--all") == all.out.npos);
   CHECK(none.exit_code == exit_ok);
   const Printed filtered = run(list_command, {.filters = {.host = {"x"}}, .daemon = at(daemon, state)});
   CHECK(filtered.out == "no session matches the filters\n");

@@ -191,6 +191,29 @@ TEST_CASE("without sessions tail says what it waits for") {
   CHECK(first_line({.project = {"api"}}) == "no live session matches the filters; waiting for events\n");
 }
 
+TEST_CASE("the option --since without events since then says so, once") {
+  const auto printed = [](const Lines& frames) {
+    TailOptions options;
+    options.since_ms = *earshot::parse_time("2026-11-24T10:00:00Z");
+    TailPrinter printer(options);
+    return printed_by([&] {
+             printer.begin();
+             for (const std::string& frame : frames) printer.receive(frame);
+             printer.flush();
+             return 0;
+           })
+        .out;
+  };
+  const std::string nothing = "no events since then; waiting for events\n";
+  const std::string known = session("\"a:1.1.x\"", "09:00:00");
+  const std::string late =
+      R"({"type":"turn.started","host":"h","stream":"a","session":"s","cursor":"2.1.x","time":"2026-11-24T10:00:01Z","turn":1,"origin":"human"})";
+  CHECK(printed({ready}) == nothing);
+  CHECK(printed({known, ready, complete}) == nothing);
+  CHECK(printed({known, ready, late, complete}).find(nothing) == std::string::npos);
+  CHECK(printed({ready, complete, late}).starts_with(nothing));
+}
+
 TEST_CASE("a cursor that cannot be used does not end the subscription, other errors do") {
   Tail tail;
   tail.connect();
