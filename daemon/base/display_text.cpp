@@ -79,11 +79,43 @@ void append_json_escape(std::string& out, char32_t c) {
   out += text;
 }
 
+// Punctuation that is usual in prose, in ASCII; empty: another character.
+std::string_view ascii_punctuation(char32_t c) {
+  switch (c) {
+    case 0xa0:
+      return " ";
+    case 0xb7:
+    case 0x2010:
+    case 0x2011:
+    case 0x2013:
+    case 0x2014:
+      return "-";
+    case 0x2018:
+    case 0x2019:
+      return "'";
+    case 0x201c:
+    case 0x201d:
+      return "\"";
+    case 0x2022:
+      return "*";
+    case 0x2026:
+      return "...";
+    case 0x2192:
+      return "->";
+    default:
+      return {};
+  }
+}
+
 void append_displayable(std::string& out, char32_t c, Visibility visibility, Charset charset) {
   if (visibility == Visibility::deceptive) return append_escape(out, c);
   if (visibility == Visibility::part_of_emoji) return;
   if (charset == Charset::utf8 || c < 0x80) return append_utf8(out, c);
-  if (code_point_width(c) > 0) out += '?';
+  const std::string_view punctuation = ascii_punctuation(c);
+  if (!punctuation.empty())
+    out += punctuation;
+  else if (code_point_width(c) > 0)
+    out += '?';
 }
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }

@@ -18,8 +18,8 @@ enum class LineBreaks {
 /// One line of displayable text, so that the content of a transcript cannot control the terminal. C0, DEL, C1
 /// and bidirectional controls, line separators and invisible characters become visible escapes (\x1b,
 /// \u202e). Joiners and variation selectors of emoji are removed: their width differs between terminals.
-/// Bytes that are not UTF-8 become U+FFFD. In ASCII other characters become `?`. Only the first `bytes_max`
-/// bytes of `text` are used.
+/// Bytes that are not UTF-8 become U+FFFD. In ASCII quotes, dashes and the like become similar ones, other
+/// characters `?`. Only the first `bytes_max` bytes of `text` are used.
 std::string to_display_line(std::string_view text, Charset charset,
                             LineBreaks line_breaks = LineBreaks::space, std::size_t bytes_max = 4096);
 

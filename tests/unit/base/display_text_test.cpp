@@ -75,6 +75,7 @@ TEST_CASE("bytes that are not UTF-8 become U+FFFD") {
 
 TEST_CASE("in ASCII other characters are question marks") {
   CHECK(to_display_line("café ✓", Charset::ascii) == "caf? ?");
+  CHECK(to_display_line("“it’s” · a — b…", Charset::ascii) == "\"it's\" - a - b...");
   CHECK(to_display_line("e\xcc\x81", Charset::ascii) == "e");
 }
 
