@@ -217,7 +217,7 @@ Run add_show(CLI::App& app) {
 const CommandText<SearchOptions> search_text = {
     {{"--json", &SearchOptions::json, "print a JSON array of results as the protocol defines them"}},
     R"(Searches titles, prompts, answers and the inputs of tools; newest first. All words must occur in the same text;
-a word also matches the beginning of a longer one. "…" is a phrase, and -word excludes; put -- before a query
+a word also matches the beginning of a longer one. "two words" is a phrase, and -word excludes; put -- before a query
 that begins with one. Upper and lower case are equal.
 
 Examples:
@@ -382,7 +382,7 @@ Run add_usage(CLI::App& app) {
                                                     {"project", UsageBy::project},
                                                     {"model", UsageBy::model},
                                                     {"program", UsageBy::program}};
-        command.add_option("--by", options.by, "a row for each day (default), session, project, …")
+        command.add_option("--by", options.by, "what each row is (default: day)")
             ->type_name("day|session|project|model|program")
             ->transform(one_of(groups));
         command

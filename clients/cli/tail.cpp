@@ -317,7 +317,7 @@ class TailCommand {
       backoff_.reset();
       print_message("lost the connection to the daemon (" + safe_text(outcome.text) + "); reconnecting");
     } else if (!was_open_ && !waiting_) {
-      print_message(format_connect_error(result, addresses) + "\n  Waiting for the daemon …");
+      print_message(format_connect_error(result, addresses) + "\n  Waiting for the daemon ...");
     }
     waiting_ = waiting_ || !was_open_;
     return client_.pause(backoff_.next_ms()) ? try_again : exit_ok;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,7 +12,9 @@
 #include <iostream>
 #include <memory>
 
+#include "base/display_text.hpp"
 #include "base/file.hpp"
+#include "base/help_text.hpp"
 #include "base/quantities.hpp"
 #include "common/client.hpp"
 #include "common/format.hpp"
@@ -123,21 +126,34 @@ std::string check_json(const ReadRules& read, const std::vector<SinkProblem>& pr
   return json;
 }
 
+// Lines that fit the terminal.
+void write_lines(std::string_view text, common::Output& out) {
+  constexpr std::size_t lines_max = 1000;
+  const std::size_t columns = common::is_terminal(STDOUT_FILENO) ? help_columns() : 0;
+  for (const std::string& line : wrap_text(text, columns, common::charset_of_locale(), lines_max).lines)
+    out.write(line + "\n");
+}
+
 void write_check(const ReadRules& read, const std::vector<SinkProblem>& problems, common::Output& out) {
   if (!read.problems.empty()) {
     for (const Problem& each : read.problems) out.write(safe_text(each.text()) + "\n");
     return;
   }
-  for (const Rule& rule : read.rules.rules) out.write(explain(rule, read.rules) + "\n");
+  for (const Rule& rule : read.rules.rules) {
+    write_lines(explain(rule, read.rules), out);
+    out.write("\n");
+  }
   if (read.rules.rules.empty()) out.write("There are no rules: no notices are sent.\n\n");
   out.write("Sinks\n");
-  for (const auto& [name, sink] : read.rules.sinks) out.write("  " + explain(sink));
-  out.write("\nEvents older than " + duration_literal(common::Ms(read.rules.max_age_ms)) +
-            " cause no notices. " +
-            (read.rules.wants_text() ? "Session text is requested, as a rule uses it.\n"
-                                     : "No session text is requested: only names, times and numbers.\n"));
+  for (const auto& [name, sink] : read.rules.sinks) write_lines("  " + explain(sink), out);
+  out.write("\n");
+  write_lines("Events older than " + duration_literal(common::Ms(read.rules.max_age_ms)) +
+                  " cause no notices. " +
+                  (read.rules.wants_text() ? "Session text is requested, as a rule uses it."
+                                           : "No session text is requested: only names, times and numbers."),
+              out);
   for (const SinkProblem& each : problems)
-    out.write((each.fatal ? "WRONG: sink " : "note: sink ") + each.sink + ": " + safe_text(each.why) + "\n");
+    out.write(safe_text((each.fatal ? "WRONG: sink " : "note: sink ") + each.sink + ": " + each.why) + "\n");
 }
 
 }  // namespace
@@ -432,7 +448,7 @@ int test_command(const Options& options) {
     const EventContext& context = is_done ? *as_done : as_event;
     const Mismatch miss = find_mismatch(rule, context);
     if (!miss.why.empty()) {
-      if (!options.json) out.write(rule.name + ": no, " + safe_text(miss.why) + "\n");
+      if (!options.json) out.write(safe_text(rule.name + ": no, " + miss.why) + "\n");
       continue;
     }
     ++matched;
@@ -443,7 +459,7 @@ int test_command(const Options& options) {
       write_notice(writer, notice);
       out.write_json_line(line);
     } else {
-      out.write(rule.name + ": yes\n");
+      out.write(safe_text(rule.name) + ": yes\n");
     }
     const auto show = [&](const std::string& name, std::int64_t hold, std::string_view when) {
       const Sink* const sink = read.rules.sink(name);

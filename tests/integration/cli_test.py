@@ -98,13 +98,13 @@ class Tail(DaemonCase):
                 self.assertIn("{" if name != "browsers" else "[", shown)
                 assert_no_control_characters(self, shown)
 
-    def test_154_json_of_the_notifier_on_a_terminal_has_no_raw_control_character(self):
+    def test_154_the_notifier_on_a_terminal_prints_no_raw_control_character(self):
         rules = os.path.join(self.home, "notify.toml")
         with open(rules, "w", encoding="utf-8") as file:
             file.write('[[rule]]\nname = "a\u202eb"\non = "turn.finished"\nsinks = ["p"]\ntitle = "x\u009by"\n[sink.p]\nkind = "ntfy"\nurl = "https://ntfy.test/x"\n')
-        for words in (["check", rules], ["test", "turn.finished", "--rules", rules]):
+        for words in (["check", rules], ["test", "turn.finished", "--rules", rules], ["check", rules, "--json"], ["test", "turn.finished", "--rules", rules, "--json"]):
             with self.subTest(words=words):
-                terminal = self.terminal(*words, "--json", program="earshot-notify")
+                terminal = self.terminal(*words, program="earshot-notify")
                 wait_for(lambda: terminal.process.poll() is not None, "the end")
                 shown = terminal.read()
                 self.assertIn("a\\u202eb", shown)
