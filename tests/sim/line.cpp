@@ -66,6 +66,7 @@ class SimTransport final : public serve::Transport {
     read_ = std::move(done);
     moved();
   }
+  void on_extra_frame(std::function<void()>) override {}  // messages only
   void ping(Done done) override {
     if (connection_->pongs) ++bytes_in_;
     later(std::move(done), {});
