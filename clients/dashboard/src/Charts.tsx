@@ -68,12 +68,12 @@ export function CostChart({ model, frame, show }: { model: SessionModel; frame: 
   const inner_height = 64;
   const height = size.top + inner_height + size.bottom;
   const y = (usd: number) => size.top + inner_height - (usd / maximum) * inner_height;
-  const approximate = source === "recorded" ? "" : "~";
+  const is_estimate = source !== "recorded";
   const hovered = hover && costs.find(({ turn }) => turn === hover);
   const note = source === "recorded" ? "recorded" : "shares of the estimated total, by tokens";
   return (
     <section class="chart">
-      <h3>Cost by turn <span class="count">{hovered ? `turn ${hovered.turn.number}: ${approximate}${cost(hovered.usd)}, ${tokens(hovered.turn.output)} out` : `${approximate}${cost(sum)} in ${plural(costs.length, "turn")}`}</span></h3>
+      <h3>Cost by turn <span class="count">{hovered ? `turn ${hovered.turn.number}: ${cost(hovered.usd, is_estimate)}, ${tokens(hovered.turn.output)} out` : `${cost(sum, is_estimate)} in ${plural(costs.length, "turn")}`}</span></h3>
       <svg viewBox={`0 0 ${size.width} ${height}`} role="img" aria-label={`Cost by turn, ${note}: ${shown.slice(-12).map(({ turn, usd }) => `turn ${turn.number} ${cost(usd)}`).join(", ")}`} onPointerLeave={() => setHover(undefined)}>
         {[0, maximum].map((value) => <g><path class="grid" d={`M${size.left},${y(value)}H${size.width - 4}`} /><text class="axis" x={size.left - 6} y={y(value) + 3.5} text-anchor="end">{cost(value)}</text></g>)}
         {shown.map(({ turn, usd }, n) => (

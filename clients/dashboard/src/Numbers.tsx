@@ -32,9 +32,7 @@ const costTitle = (usage: Usage) => `$${usage.cost_usd!.toFixed(4)}, ${cost_sour
 
 /** `~$1.20` where a part is estimated. */
 export function costText(usage: Usage): string {
-  if (usage.cost_usd === undefined) return "";
-  const text = cost(usage.cost_usd);
-  return costSource(usage) === "recorded" || text.startsWith("<") ? text : `~${text}`;
+  return usage.cost_usd === undefined ? "" : cost(usage.cost_usd, costSource(usage) !== "recorded");
 }
 
 export function RowCost({ usage }: { usage: Usage }) {

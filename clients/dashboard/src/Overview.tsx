@@ -79,7 +79,7 @@ function Sums({ members }: { members: readonly SessionState[] }) {
     else usd += frame.usage.cost_usd;
     estimated ||= (frame.usage.cost_source ?? "recorded") !== "recorded";
   }
-  const price = unknown === members.length ? "" : `${estimated && usd >= 0.01 ? "~" : ""}${cost(usd)}`;
+  const price = unknown === members.length ? "" : cost(usd, estimated);
   const title = `${plural(members.length, "session")}, from their beginning${unknown > 0 ? `; ${unknown} without a known cost` : ""}`;
   return <span class="sums" title={title}>{[working > 0 && `${working.toLocaleString()} working`, price && `${price}${unknown > 0 ? " known" : ""} for these ${members.length.toLocaleString()}`].filter(Boolean).join(" · ")}</span>;
 }

@@ -30,7 +30,7 @@ function Used() {
   ].filter(Boolean).join(" ");
   return (
     <div class="used" title={title}>
-      <b>{known ? `${is_estimated && cost_usd >= 0.01 ? "~" : ""}${cost(cost_usd)}` : tokens(all)}</b>
+      <b>{known ? cost(cost_usd, is_estimated) : tokens(all)}</b>
       <span>{known ? `${tokens(all)} tokens today` : "tokens today"}{gaps ? <small>{gaps}</small> : null}</span>
     </div>
   );

@@ -39,8 +39,8 @@ const dollars = (fraction: number) => new Intl.NumberFormat("en-US", { style: "c
 const [withCents, withoutCents] = [dollars(2), dollars(0)];
 const cents_below = 10_000;
 
-/** `<$0.01`, `$1.20`, `$1,234.50`, `$12,345` */
-export function cost(usd: number): string {
-  if (usd > 0 && usd < 0.01) return "<$0.01";
-  return (Math.round(usd * 100) < cents_below * 100 ? withCents : withoutCents).format(usd);
+/** `<$0.01`, `$1.20`, `$1,234.50`, `$12,345`; `~$1.20` of which a part is estimated. */
+export function cost(usd: number, is_estimate = false): string {
+  const text = usd > 0 && usd < 0.01 ? "<$0.01" : (Math.round(usd * 100) < cents_below * 100 ? withCents : withoutCents).format(usd);
+  return is_estimate ? `~${text}` : text;
 }

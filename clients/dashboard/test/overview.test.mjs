@@ -446,5 +446,6 @@ test("durations, ages, counts and prices are those of the command line: tests/un
   }
   for (const row of counts) assert.equal(tokens(row.count), row.text, `count of ${row.count}`);
   for (const row of prices) assert.equal(cost(row.usd), row.text, `price of ${row.usd}`);
+  assert.deepEqual([cost(1.2, true), cost(0.007, true)], ["~$1.20", "~<$0.01"]);
   assert.deepEqual([running(59_999), running(60_000), running(3_599_999)], ["59s", "1m00s", "59m59s"]); // whole seconds, rounded down
 });
