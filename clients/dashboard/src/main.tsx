@@ -2,6 +2,7 @@ import "./style.css";
 import "./overview.css";
 import "./session.css";
 import "./history.css";
+import "./forced.css";
 import { signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";

@@ -147,6 +147,14 @@ withBrowser("the page", (env) => {
         wait: getComputedStyle(document.querySelector(".card .status[data-state=waiting]")).outlineStyle };
     });
     assert.deepEqual(colours, { gauge: true, mark: true, wait: "solid" });
+    // The mark of what is unseen, too.
+    const [mark, highlight] = await page.locator("#rows .row[data-phase=done]").first().evaluate((row) => {
+      row.dataset.unseen = "";
+      const probe = document.body.appendChild(document.createElement("i"));
+      probe.style.color = "Highlight";
+      return [getComputedStyle(row.querySelector(".status"), "::before").backgroundColor, getComputedStyle(probe).color];
+    });
+    assert.equal(mark, highlight);
   });
 
   test("fault 161: while nothing works or waits, groups and rows are by latest activity, and only ended sessions are folded", async () => {
