@@ -6,7 +6,7 @@ import "./forced.css";
 import { signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
-import { connect, isRevoked, lastFrameAt } from "./connection.js";
+import { connect, connection, isRevoked, lastFrameAt } from "./connection.js";
 import { HelpDialog } from "./Dialog.js";
 import { clock, stale } from "./format.js";
 import { History } from "./History.js";
@@ -34,7 +34,8 @@ function loadSessionPage() {
 }
 
 function Session({ session, host }: { session: string; host: string }) {
-  useEffect(loadSessionPage, []);
+  const live = connection.value.state === "live";
+  useEffect(loadSessionPage, [live]); // again once the daemon is back
   const Page = sessionPage.value;
   if (!Page) return <p class="empty" role="status">Loading…</p>;
   if (Page === "failed") return <div class="empty"><p>This part of the page could not be loaded.</p><button type="button" onClick={() => location.reload()}>Reload</button></div>;

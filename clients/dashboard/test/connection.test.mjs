@@ -246,4 +246,24 @@ withBrowser("connection and notifications", (env) => {
     assert.match(await refused.getAttribute("title"), /shows no notifications of a page: use earshot-notify/);
     assert.deepEqual(errors, []);
   });
+
+  test("a session's page that could not be loaded appears once the daemon is back", async () => {
+    new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Fix the lamp").finishTurn("Lit.");
+    await env.daemon.start();
+    let requests = 0;
+    let resolve;
+    const twice = new Promise((done) => (resolve = done)); // for the click, and while the page has nothing to do
+    const { page } = await env.openPage({}, undefined, (fresh) => fresh.route("**/session.js", (route) => {
+      if (++requests === 2) resolve();
+      return route.abort();
+    }));
+    await click(page.locator("#sessions .row"));
+    await twice;
+    await page.getByText("could not be loaded").waitFor();
+    await env.daemon.stop();
+    await env.waitForState(page, "Retrying in");
+    await page.unroute("**/session.js");
+    await env.daemon.start();
+    await page.locator(".entry", { hasText: "Lit." }).waitFor();
+  });
 });
