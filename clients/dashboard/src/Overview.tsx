@@ -6,7 +6,7 @@ import { connection, ready, rest, sessions } from "./connection.js";
 import { ConnectionHelp } from "./ConnectionStatus.js";
 import type { SessionState } from "../../sdk/src/index.js";
 import { cost, plural } from "./format.js";
-import { onMoveFocus, onRowAction } from "./keyboard.js";
+import { onMoveFocus, onRowAction, showCard } from "./keyboard.js";
 import { address, follow, go, grouping, onlyHost, onlyProgram, onlyProject, onlyState, query, sorting } from "./route.js";
 import { cards, hosts, matches, nameOf, rows, snoozed, type Row } from "./rows.js";
 import { Elapsed } from "./SessionParts.js";
@@ -123,7 +123,7 @@ export function Overview() {
     requestAnimationFrame(() => {
       const element = document.querySelector<HTMLElement>(`[data-item="${CSS.escape(key)}"]`);
       element?.focus({ preventScroll: true });
-      if (index < 0) element?.closest("li")?.scrollIntoView({ block: "nearest" });
+      if (index < 0) showCard(element);
     });
   }), []);
   useEffect(() => onRowAction((action) => {

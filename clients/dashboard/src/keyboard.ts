@@ -30,13 +30,20 @@ function moveFocus(step: 1 | -1) {
   next?.scrollIntoView({ block: "nearest" });
 }
 
+/** Scrolls to the card of a title: to all of it, or, if it is higher than the window, to its beginning. */
+export function showCard(title: Element | null | undefined) {
+  const card = title?.closest(".card");
+  card?.scrollIntoView({ block: "nearest" });
+  card?.firstElementChild!.scrollIntoView({ block: "nearest" });
+}
+
 /** The next session that needs the user, after the focused one. */
 function focusNextCard() {
   const all = [...document.querySelectorAll<HTMLElement>("[data-card]")];
   const at = all.indexOf(document.activeElement?.closest(".card")?.querySelector<HTMLElement>("[data-card]") ?? document.body);
   const next = all[(at + 1) % all.length];
   next?.focus({ preventScroll: true });
-  next?.closest("li")?.scrollIntoView({ block: "nearest" });
+  showCard(next);
 }
 
 /** The search of this view; without one, that of the history. */
