@@ -104,7 +104,7 @@ function Card({ session, frame }: { session: SessionState; frame: SessionFrame }
         <span class="status" data-state="waiting" aria-hidden="true">{reasonText(frame)}</span>
         <span class="age">waiting <Elapsed since={sinceOf(frame)} offset_ms={frame.clock_offset_ms} /></span>
       </header>
-      <h3><a class="title" data-item={session.key} data-card="" href={address(target)} aria-label={accessibleName(frame)} onClick={follow(target)}><ProgramMark program={frame.program} />{titleOf(frame)}</a></h3>
+      <h3 dir="auto"><a class="title" data-item={session.key} data-card="" href={address(target)} aria-label={accessibleName(frame)} onClick={follow(target)}><ProgramMark program={frame.program} />{titleOf(frame)}</a></h3>
       <p class="place"><span class="project" title={projectOf(frame)}>{nameOf(projectOf(frame))}</span>{isTeam.value ? <span class="host">{frame.host}</span> : null}<TodoProgress frame={frame} /><RowContext usage={frame.usage} /><RowCost usage={frame.usage} /></p>
       <RequestText request={request} />
       {unfolded !== wait && (request.change_rest > 0 || request.plan_rest > 0) || request.is_cut && !failed ? <button type="button" class="link" onClick={showAll}>Show all of it</button> : null}

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { Counts } from "./DiffView.js";
 import { plural } from "./format.js";
 import type { Entry, FileUse, SessionModel } from "./model.js";
+import { scrollable } from "./SessionParts.js";
 import { relativePath } from "./toolInput.js";
 
 const shown_max = 12; // files until the user asks for more
@@ -36,7 +37,7 @@ export function Files({ model, base, show }: { model: SessionModel; base: string
   const sum = changed.reduce((so_far, { added, removed, least }) => ({ added: so_far.added + added, removed: so_far.removed + removed, least: so_far.least || Boolean(least) }), { added: 0, removed: 0, least: false });
   const shown = all ? files : files.slice(0, shown_max);
   return (
-    <section>
+    <section {...scrollable("Files", shown.length)}>
       <h3>Files <span class="count">{changed.length > 0 ? `${changed.length} changed` : plural(files.length, "file") + " read"}</span> {sum.added + sum.removed > 0 ? <Counts {...sum} /> : null}</h3>
       <ul class="files">{shown.map((file) => <File key={file.path} file={file} base={base} model={model} show={show} />)}</ul>
       {shown.length < files.length ? <p><button type="button" class="toggle" onClick={() => setAll(true)}>{plural(files.length - shown.length, "more file")}</button></p> : null}

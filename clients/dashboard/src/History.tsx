@@ -151,7 +151,7 @@ function Session({ session }: { session: PastSession }) {
   return (
     <li class="past" onClick={follow(target)}>
       <Time of={session.last_time} />
-      <a class="title" data-item={session.session} href={address(target)}>{titleOfPast(session)}</a>
+      <a class="title" dir="auto" data-item={session.session} href={address(target)}>{titleOfPast(session)}</a>
       <span class="where"><HostMark name={session.host} />{escapeControls(session.project ?? "")}</span>
       <span class="facts">{[programName(session.program), shortModel(session.model), plural(session.prompts, "turn"), plural(session.tools, "call"), `${tokens(session.usage.output)} out`, costOf(session)].filter(Boolean).map((fact) => <span>{escapeControls(fact)}</span>)}</span>
     </li>
@@ -164,7 +164,7 @@ function Found({ result }: { result: Result }) {
   return (
     <li class="past found" onClick={follow(target)}>
       <Time of={result.time} />
-      <a class="title" data-item={result.stream + result.cursor} href={address(target)}>{titleOfPast(result)}</a>
+      <a class="title" dir="auto" data-item={result.stream + result.cursor} href={address(target)}>{titleOfPast(result)}</a>
       <span class="where"><HostMark name={result.host} />{escapeControls(result.project ?? "")}</span>
       <p class="snippet"><b class="kind">{kind_names[result.kind] ?? ""}</b> {snippet.cut_before ? "… " : ""}{pieces(snippet).map(({ text, is_match }) => (is_match ? <mark>{text}</mark> : text))}{snippet.cut_after ? " …" : ""}</p>
     </li>

@@ -14,7 +14,7 @@ import type { Entry } from "./model.js";
 import { openSession } from "./session.js";
 import { projectOf, titleOf, unseen, waiting } from "./rows.js";
 import { follow, address, openPlace, openView } from "./route.js";
-import { Elapsed, ProgramMark, TodoProgress } from "./SessionParts.js";
+import { Elapsed, ProgramMark, TodoProgress, scrollable } from "./SessionParts.js";
 import { Timeline } from "./Timeline.js";
 
 /** `current`: the overview's frame, which states estimates and times anew while the session works. */
@@ -22,7 +22,7 @@ function Head({ frame, current }: { frame: SessionFrame; current: SessionFrame }
   const { status, usage, turn } = frame;
   return (
     <header class="head" data-state={status.state}>
-      <h2><ProgramMark program={frame.program} />{titleOf(frame)}</h2>
+      <h2 dir="auto" title={titleOf(frame)}><ProgramMark program={frame.program} />{titleOf(frame)}</h2>
       <p class="facts">
         {isOffline(frame) ? <span class="offline">host offline{status.since ? <>, last seen <Elapsed since={status.since} /> ago, {dayTime(ms(status.since)!, now.value)}</> : ""}</span> : (
           <>
@@ -79,7 +79,7 @@ function Others({ except }: { except: string }) {
 function TodoList({ frame }: { frame: SessionFrame }) {
   if (frame.todos.length === 0) return null;
   return (
-    <section>
+    <section {...scrollable("To do", frame.todos.length)}>
       <h3>To do <TodoProgress frame={frame} /></h3>
       <ul class="todo">
         {frame.todos.map((todo) => <li data-status={todo.status}><span class="visually-hidden">{todo.status}: </span>{todo.status === "in_progress" ? (todo.active_form ?? todo.content) : todo.content}</li>)}

@@ -7,8 +7,12 @@ import { startsAgent } from "./toolKind.js";
 
 /** The agent program, where not all sessions are Claude Code's. */
 export function ProgramMark({ program }: { program: string | undefined }) {
-  return program && showsPrograms.value ? <><span class="program" data-program={program} title={programName(program)}>{programMark(program)}</span> </> : null;
+  return program && showsPrograms.value ? <><span class="program" dir="ltr" data-program={program} title={programName(program)}>{programMark(program)}</span> </> : null;
 }
+
+const scrolls_above = 4; // rows
+/** Attributes of a part of the session's summary, which scrolls on a phone: a keyboard can scroll it. */
+export const scrollable = (label: string, rows: number) => (rows > scrolls_above ? ({ tabIndex: 0, role: "group", "aria-label": label } as const) : {});
 
 const limits_max = 6; // the fullest: a team may have a thousand accounts
 const fullness = ({ windows }: AccountLimit) => Math.max(...windows.map(({ used_percent = 0 }) => used_percent));

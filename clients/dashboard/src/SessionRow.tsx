@@ -54,11 +54,12 @@ function Details({ frame, session }: { frame: SessionFrame; session: SessionStat
   useEffect(() => onScreen(id, frame), [id]);
   const { context, context_window, output } = frame.usage;
   const { prompt } = frame.turn;
+  const program = [programName(frame.program), frame.version].filter(Boolean).join(" ");
   const facts: Array<[string, string, string]> = [
     ["Model", shortModel(frame.model), frame.model ?? ""],
     ["Turn", frame.turn.number > 0 ? String(frame.turn.number) : "", ""],
     ["Branch", frame.git_branch ?? "", frame.git_branch ?? ""],
-    ["Program", [programName(frame.program), frame.version].filter(Boolean).join(" "), ""],
+    ["Program", program, program],
     ["Context", context === undefined ? "" : `${tokens(context)}${context_window ? ` of ${tokens(context_window)}` : ""}`, ""],
     ["Written", output > 0 ? tokens(output) : "", `${output.toLocaleString()} output tokens`],
   ];
@@ -67,7 +68,7 @@ function Details({ frame, session }: { frame: SessionFrame; session: SessionStat
       <dl>{facts.map(([name, text, title]) => (text ? <div><dt>{name}</dt><dd title={title || undefined}>{text}</dd></div> : null))}</dl>
       <ContextSparkline sizes={session.context.list()} window={context_window} />
       <RowTimes frame={frame} />
-      {prompt ? <p><b>Prompt</b> {prompt.replaceAll(/\s+/g, " ")}</p> : null}
+      {prompt ? <p dir="auto"><b dir="ltr">Prompt</b> {prompt.replaceAll(/\s+/g, " ")}</p> : null}
     </div>
   );
 }
@@ -82,10 +83,10 @@ export function SessionRow({ frame, session, phase, show_project, show_host }: {
   return (
     <div class="row" data-state={frame.status.state} data-phase={phase} data-unseen={frame.unseen ? "" : undefined} data-tool={has_tool ? "" : undefined} data-open={open ? "" : undefined} onClick={follow(target)}>
       <span class="status" data-state={frame.status.state} data-phase={phase} aria-hidden="true" title={frame.unseen ? unseen_title : undefined}>{phaseText(frame, phase)}</span>
-      <a class="title" data-item={id} href={address(target)} aria-label={accessibleName(frame, phase, message)}><ProgramMark program={frame.program} />{titleOf(frame)}</a>
-      <span class="message" aria-hidden="true">
-        {show_host && isTeam.value ? <span class="host">{frame.host}{phase === "offline" && frame.status.since ? <>, offline <Elapsed since={frame.status.since} short /></> : null}</span> : null}
-        {show_project ? <span class="project" title={projectOf(frame)}>{nameOf(projectOf(frame))}</span> : null}{message}
+      <a class="title" dir="auto" data-item={id} href={address(target)} aria-label={accessibleName(frame, phase, message)}><ProgramMark program={frame.program} />{titleOf(frame)}</a>
+      <span class="message" dir="auto" aria-hidden="true">
+        {show_host && isTeam.value ? <bdi class="host">{frame.host}{phase === "offline" && frame.status.since ? <>, offline <Elapsed since={frame.status.since} short /></> : null}</bdi> : null}
+        {show_project ? <bdi class="project" title={projectOf(frame)}>{nameOf(projectOf(frame))}</bdi> : null}{message ? <span class="said">{message}</span> : null}
       </span>
       {has_tool ? <Tool frame={frame} phase={phase} hidden /> : null}
       <TodoProgress frame={frame} hidden />

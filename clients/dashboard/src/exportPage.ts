@@ -7,7 +7,7 @@ const tags = new Set([
   "a", "article", "aside", "b", "blockquote", "br", "code", "dd", "del", "details", "div", "dl", "dt", "em", "figcaption", "figure", "h2", "h3", "h4", "header", "hr", "img", "li", "mark", "ol", "p", "pre",
   "section", "span", "strong", "summary", "table", "tbody", "td", "th", "thead", "time", "tr", "ul", "svg", "g", "path", "rect", "text",
 ]);
-const attributes = new Set(["class", "style", "open", "title", "start", "scope", "datetime", "role", "alt", "src", "width", "height", "viewBox", "preserveAspectRatio", "d", "x", "y", "rx", "text-anchor", "href", "rel", "target"]);
+const attributes = new Set(["class", "style", "open", "title", "start", "scope", "dir", "datetime", "role", "alt", "src", "width", "height", "viewBox", "preserveAspectRatio", "d", "x", "y", "rx", "text-anchor", "href", "rel", "target"]);
 const left_out = "button:not(.files button, .picture-button), input, textarea, dialog, .newest, .spacer, .cursor, .page-bar, .actions, .ranges, .more, .code-head .copy, progress, script, style, iframe";
 const policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 

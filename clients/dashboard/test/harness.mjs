@@ -77,7 +77,7 @@ export const editFrames = (page, edit) => page.routeWebSocket(/\/v1\/ws/, (socke
 
 /** Asserts that the page does not scroll horizontally. */
 export async function assertFitsWidth(page, what) {
-  const excess = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  const excess = await page.evaluate((width) => Math.max(document.documentElement.scrollWidth, innerWidth) - width, page.viewportSize().width); // a phone zooms out
   assert.ok(excess <= 0, `${what} is ${excess} px too wide`);
 }
 

@@ -211,6 +211,8 @@ withBrowser("a team", (env) => {
       await team.hosts.get(far).kill();
       const offline = page.locator(".row[data-phase=offline] .title", { hasText: "Count the stairs" });
       await offline.waitFor({ timeout: offline_ms_max });
+      const heading = await page.locator("#rows .group", { has: page.locator(".offline") }).evaluate((group) => [".host", ".count", ".offline"].map((css) => group.querySelector(css).getBoundingClientRect()).map(({ y, height }) => y + height / 2));
+      assert.ok(Math.max(...heading) - Math.min(...heading) < 5, `one line: ${heading}`);
       for (const colorScheme of color_schemes) {
         await page.emulateMedia({ colorScheme });
         for (const name of ["team", "team-session"]) {
