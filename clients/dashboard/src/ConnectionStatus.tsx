@@ -1,5 +1,5 @@
 // State of the connection in one line, and what the user can do about it.
-import { laggedUntil, ready, retry, sessionConnection, connection, type PageState } from "./connection.js";
+import { laggedUntil, ready, retry, sessionConnection, sessions, connection, type PageState } from "./connection.js";
 import { wallClock } from "./format.js";
 import { SignInForm } from "./SignInForm.js";
 import { is_temporary } from "./signin.js";
@@ -25,7 +25,7 @@ const texts: { [S in PageState["state"]]: (state: Extract<PageState, { state: S 
   retrying: ({ at, code, tries }) => {
     const seconds = Math.max(0, Math.ceil((at - wallClock.value) / 1000));
     const reason = code === 1001 ? "The daemon was stopped." : tries < 2 ? "The connection was lost." : "The daemon does not respond.";
-    return { text: `${reason} Retrying in ${seconds} s.`, kind: "trouble", help: "The sessions below may be out of date. If the daemon does not return:", command: "earshot doctor", retry: true };
+    return { text: `${reason} Retrying in ${seconds} s.`, kind: "trouble", help: `${sessions.value.length > 0 ? "The sessions below may be out of date. " : ""}If the daemon does not return:`, command: "earshot doctor", retry: true };
   },
   unauthorized: () => signInText("This browser was signed out."),
   refused: () => ({ ...signInText("This browser was signed out."), retry: true }),

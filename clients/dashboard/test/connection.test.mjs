@@ -129,6 +129,10 @@ withBrowser("connection and notifications", (env) => {
     await page.getByText("No agent sessions in the last 24 hours.").waitFor();
     await page.locator(".empty code", { hasText: "earshotd --demo" }).waitFor();
     assert.equal(await page.getByRole("searchbox").count(), 0); // nothing to search
+    await env.daemon.stop();
+    await page.locator("#help p", { hasText: /^If the daemon does not return:$/ }).waitFor(); // no session is below
+    await env.daemon.start();
+    await page.getByText("No agent sessions in the last 24 hours.").waitFor();
     const transcript = new Transcript(env.daemon.root);
     transcript.append(transcript.prompt("the first"));
     await page.locator("#sessions .title", { hasText: "the first" }).waitFor();
