@@ -128,7 +128,7 @@ function SnoozedLine() {
             const until = snoozeOf(session, at)?.until;
             return (
               <li>
-                <a href={address({ session: session.frame.session, host: session.frame.host })} onClick={follow({ session: session.frame.session, host: session.frame.host })}>{titleOf(session.frame)}</a>
+                <a dir="auto" href={address({ session: session.frame.session, host: session.frame.host })} onClick={follow({ session: session.frame.session, host: session.frame.host })}>{titleOf(session.frame)}</a>
                 <span class="quiet">{until ? `for ${span(until - at + 999)}` : "until it changes"}</span>
                 <button type="button" onClick={() => wake(session.key)}>Show now</button>
               </li>

@@ -56,7 +56,7 @@ function Filters() {
         onInput={(event) => go({ q: event.currentTarget.value }, true)} />
       <HostFilter />
       <ProgramFilter />
-      {onlyProject.value ? <button type="button" class="chip" aria-pressed="true" onClick={() => go({ project: "" })}>{onlyProject.value} ✕</button> : null}
+      {onlyProject.value ? <button type="button" class="chip" aria-pressed="true" title={onlyProject.value} onClick={() => go({ project: "" })}><span class="path">{onlyProject.value}</span> ✕</button> : null}
       <span class="arrangements">
         <Arrangement id="group" name="Group" value={chosenGrouping.value} choices={groupings} />
         <Arrangement id="sort" name="Sort" value={chosenSorting.value} choices={sortings} />

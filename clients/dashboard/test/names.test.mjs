@@ -1,6 +1,6 @@
 // Long names, many items and right-to-left texts, on the smallest phone and on a desktop.
 import assert from "node:assert/strict";
-import { waitForIndex } from "./browser.mjs";
+import { click, waitForIndex } from "./browser.mjs";
 import { assertFitsWidth, test, violations, withBrowser } from "./harness.mjs";
 import { ScriptedSession } from "./fixtures.mjs";
 
@@ -35,6 +35,10 @@ withBrowser("names", (env) => {
       await check("overview");
       // What is cut of a right-to-left title is its end, at the left.
       assert.deepEqual(await rtl.locator(".title").evaluate((title) => [getComputedStyle(title).direction, title.scrollWidth > title.clientWidth, title.scrollLeft]), ["rtl", true, 0]);
+      await page.goto(`${url}?project=${encodeURIComponent(`/home/ada/${long_name}`)}`);
+      const chip = page.locator(".filters .chip");
+      await chip.waitFor();
+      assert.ok((await chip.boundingBox()).height < 30, "the selected project is one line");
       await page.goto(`${url}?group=none`);
       await rtl.locator(".project").waitFor(); // also where the tool is in the same line
       for (const row of await page.locator("#rows .row").all()) {
@@ -61,6 +65,20 @@ withBrowser("names", (env) => {
       assert.deepEqual(errors, []);
     });
   }
+
+  test("on the smallest phone a snoozed session with a long name fits, and can be shown again", async () => {
+    const one = new ScriptedSession(env.daemon.root, "/home/ada/api").at(5).addPrompt(long_name);
+    one.startTool("AskUserQuestion", { questions: [{ question: "Which?", header: "", options: [{ label: "This", description: "" }], multiSelect: false }] });
+    await env.daemon.start();
+    const { page } = await env.openPage(screens.phone);
+    await click(page.locator(".card [data-action=snooze]"));
+    await click(page.getByRole("button", { name: "Until it changes" }));
+    await click(page.locator(".snoozed > .link"));
+    await page.getByRole("button", { name: "Show now" }).waitFor();
+    await assertFitsWidth(page, "snoozed");
+    await click(page.getByRole("button", { name: "Show now" }));
+    await page.locator(".card").waitFor();
+  });
 
   test("on the smallest phone the header is one line, and the details of a row show each fact", async () => {
     sessionsWithNames(env.daemon.root);
