@@ -39,6 +39,7 @@ withBrowser("names", (env) => {
       const chip = page.locator(".filters .chip");
       await chip.waitFor();
       assert.ok((await chip.boundingBox()).height < 30, "the selected project is one line");
+      await check("project");
       await page.goto(`${url}?group=none`);
       await rtl.locator(".project").waitFor(); // also where the tool is in the same line
       for (const row of await page.locator("#rows .row").all()) {
