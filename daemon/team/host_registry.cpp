@@ -96,12 +96,12 @@ void HostRegistry::on_message(const StatusMessage& message) {
   on_status_(session, status);
 }
 
-/// A replayed heartbeat sets the time, but not the state.
+/// A replayed heartbeat sets the time, but not the state. Each other one proves life, whatever its time is:
+/// the broker's clock may be set back.
 void HostRegistry::on_heartbeat(const std::string& name, Host& host, const StatusMessage& message,
                                 std::string_view host_time) {
-  const bool is_newer = message.time_ms > host.last_seen_ms;
-  host.last_seen_ms = std::max(host.last_seen_ms, message.time_ms);
-  if (message.is_replayed || !is_newer) return;
+  host.last_seen_ms = message.time_ms;
+  if (message.is_replayed) return;
   host.last_heartbeat = Clock::now();
   update_clock(name, host, host_time);
   if (host.state == Host::State::online) return;

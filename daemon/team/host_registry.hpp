@@ -88,7 +88,7 @@ class HostRegistry {
   struct Host {
     enum class State { unknown, online, offline } state = State::unknown;  // unknown: replayed messages only
     Clock::time_point last_heartbeat;  // initially the start of the subscription
-    std::int64_t last_seen_ms = 0;     // of the broker's clock
+    std::int64_t last_seen_ms = 0;     // of the broker's clock, for users only
     std::uint64_t status_count = 0;
     serve::TokenBucket evictions{evictions_per_second, evictions_burst};
     std::deque<std::int64_t> offsets_ms;  // of the last heartbeats: the clock's offset and the delay

@@ -52,8 +52,6 @@ TEST_CASE("a host is online after a new heartbeat, not after a replayed one") {
   team.status("ada", "s", "waiting");
   CHECK_FALSE(team.hosts.online("ada"));
   CHECK(team.shown.empty());
-  team.beat("ada", 5000);  // redelivered
-  CHECK_FALSE(team.hosts.online("ada"));
   team.beat("ada", 6000);
   CHECK(team.hosts.online("ada"));
   CHECK(team.state("s@ada") == "waiting");
@@ -61,6 +59,32 @@ TEST_CASE("a host is online after a new heartbeat, not after a replayed one") {
   CHECK(team.state("s@ada") == "working");
   REQUIRE(team.hosts.hosts().size() == 1);
   CHECK(team.hosts.hosts()[0].last_seen == "1970-01-01T00:00:06.000Z");
+}
+
+TEST_CASE(
+    "fault 145: a new heartbeat counts though the broker's clock was set back, a replayed one does not") {
+  Team team;
+  team.beat("ada", 9000, true);
+  team.status("ada", "s", "waiting");
+  team.beat("ada", 5000, true);  // the subscription began anew
+  CHECK_FALSE(team.hosts.online("ada"));
+  CHECK(team.shown.empty());
+  team.beat("ada", 5000);
+  CHECK(team.hosts.online("ada"));
+  CHECK(team.state("s@ada") == "waiting");
+  team.beat("ada", 4000);
+  CHECK(team.hosts.hosts()[0].last_seen == "1970-01-01T00:00:04.000Z");
+  team.status("ada", "s", "idle");
+  CHECK(team.state("s@ada") == "idle");
+}
+
+TEST_CASE("fault 145: heartbeats show the offset of the host's clock whatever the broker's clock says") {
+  Team team;
+  std::vector<std::int64_t> offsets;
+  team.hosts.on_clock = [&](const std::string&, std::int64_t offset_ms) { offsets.push_back(offset_ms); };
+  team.beat_late(9000, 0);
+  team.beat_late(8000, -600'000);
+  CHECK(offsets.size() == 1);
 }
 
 TEST_CASE("a hub tells once what a prompt led to, and not what had ended before it saw the session") {
