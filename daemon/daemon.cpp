@@ -169,10 +169,16 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
       tail_(io, disk_.get_executor(), watchers_.mux(),
             tail_options(options, roots_, resources.secrets, redactor_, folds_),
             search_ ? static_cast<tail::StreamObserver&>(*search_) : server_),
-      seen_file_(io, disk_.get_executor(), state_ + "/seen.json",
-                 [this]() -> const serve::SeenMarks& { return server_.seen(); }),
-      browsers_file_(io, disk_.get_executor(), state_ + "/browsers.json",
-                     [this]() -> const serve::Browsers& { return server_.browsers(); }),
+      seen_file_(io, disk_.get_executor(),
+                 {state_ + "/seen.json", "which sessions you have seen", "all sessions count as seen"},
+                 [this] { return [text = server_.seen().text()] { return text; }; }),
+      browsers_file_(io, disk_.get_executor(),
+                     {.path = state_ + "/browsers.json",
+                      .what = "which browsers are signed in",
+                      .if_damaged = "browsers must sign in again, with `earshot open`",
+                      .is_private = true,
+                      .delay = std::chrono::seconds(5)},  // of when they were last used
+                     [this] { return [text = server_.browsers().text()] { return text; }; }),
       team_(io, server_, options, resources.secrets.hash_key, roots_,
             [this](const std::function<void(const tail::Stream&)>& visit) { tail_.for_each(visit); }) {
   watch::Watcher& watcher =
@@ -207,10 +213,13 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
   callbacks.seen_changed = [this] { seen_file_.changed(); };
   callbacks.store_browsers = [this](auto done) { browsers_file_.store(std::move(done)); };
   server_.set_callbacks(std::move(callbacks));
-  server_.set_browsers(browsers_file_.read());
-  server_.set_browser_used([this] { browsers_file_.browser_used(); });
-  browsers_file_.store([](const std::string&) {});  // the id of the daemon, and without former users
-  server_.set_seen(seen_file_.read());
+  server_.set_browsers(browsers_file_.read(serve::Browsers::text_bytes_max, serve::Browsers::parse)
+                           .value_or(serve::Browsers()));
+  server_.set_browser_used([this] { browsers_file_.changed(); });
+  browsers_file_.store({});  // the id of the daemon, and without former users
+  auto seen = seen_file_.read(serve::SeenMarks::text_bytes_max, serve::SeenMarks::parse);
+  if (!seen) seen_file_.changed();  // remembers that everything before now counts as seen
+  server_.set_seen(seen ? std::move(*seen) : serve::SeenMarks(wall_now_ms()));
   server_.set_remote_view(options.remote_view);
   if (search_) {
     server_.set_search([this](serve::SearchRequest request, std::function<void(serve::HttpResponse)> done) {
@@ -380,6 +389,9 @@ void Daemon::fill(serve::Health& health) const {
   health.watch = {watch_mode_, watchers_.problem(), watchers_.watches()};
   for (const tail::FileProblem& problem : tail_.problems())
     health.problems.push_back({problem.path, problem.reason, problem.advice});
+  for (const serve::DebouncedFile* file : {&seen_file_, &browsers_file_})
+    if (!file->problem().empty())
+      health.problems.push_back({file->path(), file->problem(), "the daemon retries"});
   if (search_) search_->fill(health);
   team_.fill(health);
   health.exporter = export_metrics();

@@ -11,13 +11,12 @@
 #include <vector>
 
 #include "agents/roots.hpp"
-#include "browsers_file.hpp"
 #include "config/options.hpp"
 #include "otlp/exporter.hpp"
 #include "redact/redactor.hpp"
 #include "search/search.hpp"
-#include "seen_file.hpp"
 #include "serve/auth/secrets.hpp"
+#include "serve/debounced_file.hpp"
 #include "serve/http/metrics.hpp"
 #include "serve/server.hpp"
 #include "serve/websocket/acceptor.hpp"
@@ -118,8 +117,7 @@ class Daemon final : public status::StatusObserver {
   std::unique_ptr<status::StatusTracker> status_tracker_;
   std::unique_ptr<search::Search> search_;  // null: off
   tail::Tail tail_;
-  SeenFile seen_file_;
-  BrowsersFile browsers_file_;
+  serve::DebouncedFile seen_file_, browsers_file_;
   Team team_;
   std::unique_ptr<otlp::Exporter> exporter_;  // null without [otlp]
   bool is_ready_ = false;

@@ -70,7 +70,11 @@ Exporter::Exporter(boost::asio::io_context& io, boost::asio::any_io_executor dis
       server_(server),
       for_each_(std::move(for_each)),
       config_(std::move(config)),
-      file_(io, disk, state + "/otlp.json", config_.retain),
+      file_(io, disk, {state + "/otlp.json", "what was exported", "recent events are exported again"},
+            [this] {
+              positions_.drop_before(wall_now_ms() - config_.retain.count());
+              return [positions = positions_] { return positions.text(); };
+            }),
       tick_timer_(io),
       unreadable_timer_(io),
       requests_(io, std::move(disk), config_),
@@ -81,7 +85,7 @@ Exporter::Exporter(boost::asio::io_context& io, boost::asio::any_io_executor dis
                                                                 if (local_client_) local_client_->flush();
                                                               })
                            : nullptr) {
-  file_.read();
+  if (auto found = file_.read(Positions::text_bytes_max, Positions::parse)) positions_ = std::move(*found);
 }
 
 Exporter::~Exporter() { stop(); }
@@ -121,8 +125,7 @@ ExporterMetrics Exporter::metrics() const {
                           counts.pending,  counts.pending_bytes, counts.lag_seconds, {}};
   metrics.problem = uploader_.problem();
   if (metrics.problem.empty() && metric_exporter_) metrics.problem = metric_exporter_->problem();
-  if (metrics.problem.empty() && !file_.problem().empty())
-    metrics.problem = "what was exported is not remembered: " + file_.problem();
+  if (metrics.problem.empty()) metrics.problem = file_.problem();
   return metrics;
 }
 
@@ -156,7 +159,7 @@ void Exporter::find_renamed() {
     if (stream && stream->name() != name) renamed.push_back({name, stream->name(), stream->session()});
   };
   for (const auto& [name, stream] : streams_) look(name);
-  for (const auto& [name, position] : file_.positions().all()) look(name);
+  for (const auto& [name, position] : positions_.all()) look(name);
   for (const Renamed& each : renamed) {
     if (streams_.find(each.from) != streams_.end()) {
       on_renamed(each.session, each.from, each.to);
@@ -221,7 +224,7 @@ void Exporter::resubscribe() {
 /// Where a stream without an entry continues; null: at its beginning.
 const Position* Exporter::position_of(std::string_view name) const {
   const Position* position = away_.find(name);
-  return position ? position : file_.positions().find(name);
+  return position ? position : positions_.find(name);
 }
 
 /// A stream that is sent from its first line, if it is not known.
@@ -548,7 +551,12 @@ StreamPositions Exporter::take_positions() {
 }
 
 void Exporter::on_done(StreamPositions positions) {
-  for (auto& [stream, position] : positions) file_.set(stream, std::move(position));
+  for (auto& [stream, position] : positions) {
+    const Position* known = positions_.find(stream);
+    if (known && *known == position) continue;
+    positions_.set(stream, std::move(position));
+    file_.changed();
+  }
 }
 
 void Exporter::on_room() {

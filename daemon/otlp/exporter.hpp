@@ -19,11 +19,12 @@
 #include "otlp/config.hpp"
 #include "otlp/exported_marks.hpp"
 #include "otlp/metric_exporter.hpp"
-#include "otlp/position_file.hpp"
+#include "otlp/positions.hpp"
 #include "otlp/requests.hpp"
 #include "otlp/status_waits.hpp"
 #include "otlp/stream_spans.hpp"
 #include "otlp/uploader.hpp"
+#include "serve/debounced_file.hpp"
 #include "serve/server.hpp"
 #include "tail/stream.hpp"
 
@@ -123,7 +124,8 @@ class Exporter final : private serve::InProcessListener, private UploaderListene
   serve::Server& server_;
   const ForEach for_each_;
   const Config config_;
-  PositionFile file_;
+  Positions positions_;  // what was exported; events older than `retain` are not exported again
+  serve::DebouncedFile file_;
   FrameParser parser_;
   StreamMap streams_;
   Positions away_;  // of transcripts that went away or have another history, until they are read again

@@ -90,6 +90,26 @@ class Unwritable(fault_case.FaultCase, EndpointCase):
         self.assertEqual(len(second.subscribe()), 3)
         wait_for(lambda: not [name for name in os.listdir(disk.path) if name.endswith(".tmp")], "no unfinished file")
 
+    def test_150_a_seen_mark_on_a_full_disk_is_a_problem_until_it_is_stored(self):
+        disk = Disk(self)
+        daemon, client, sessions = self.start_working(disk.path)
+        session = sessions[0].session
+        client.wait_frame(type="session", session=session, unseen=True)
+        path = os.path.join(disk.path, "seen.json")
+        wait_for(lambda: os.path.exists(path), "the file of marks")
+
+        def problem():
+            health = json.loads(curl(daemon, "/v1/health", unix=True)[2])
+            return "".join(each["reason"] for each in health["problems"] if each["path"] == path)
+
+        disk.fill()
+        self.assertEqual(curl(daemon, "/v1/seen", "-d", json.dumps({"session": session}), "-H", "Content-Type: application/json", unix=True)[0], 204)
+        wait_for(lambda: "No space left" in problem(), "the problem")
+        os.unlink(os.path.join(disk.path, "fill"))
+        wait_for(lambda: not problem(), "the file to be written")
+        with open(path) as file:
+            self.assertIn(session, json.load(file)["sessions"])
+
     def start_without_writes(self, disk, prevent_writes, reason):
         """Starts a daemon on an existing state directory that cannot be written any more."""
         self.start(state=disk.path).stop()
