@@ -259,6 +259,7 @@ void Server::status_changed(const std::string& name, const status::Status& statu
   session.was_live |= session.process_lives();
   const std::uint32_t generation = session.generation;
   context_.sessions.refresh(session);
+  for (const std::string& each : status.projects) session.add_project(each);
   touch(session, false);
   const bool is_new_place = session.members.empty() && session.generation != generation;
   const bool exists = !session.members.empty() || session.process_lives();

@@ -49,6 +49,8 @@ struct Status {
   std::string agent{};  // waiting: the subagent that asks; empty: the session itself, or unknown
   /// As the registry states them, before the first line of a transcript; empty: unknown.
   std::string program{}, project{}, title{};
+  /// As its host states them at a hub, if the session is in use in several: the text may be of any of them.
+  std::vector<std::string> projects{};
   /// idle, ended: what the last prompt led to; absent: nothing, or its turns have not ended.
   std::optional<Done> done{};
   /// `done` is news: told once for each prompt, and not for what ended before the daemon looked.

@@ -75,6 +75,14 @@ std::optional<status::Done> done_of(const element& json) {
   return done;
 }
 
+std::vector<std::string> texts_of(const element& json, std::string_view key) {
+  std::vector<std::string> texts;
+  simdjson::dom::array list;
+  if (const auto member = dom::member(json, key); member && !member->get_array().get(list))
+    for (const element each : list) texts.emplace_back(dom::as_text(each));
+  return texts;
+}
+
 status::Status status_of(const element& json) {
   const auto text = [&](std::string_view key) { return std::string(dom::text_of(json, key)); };
   return {.state = text("state"),
@@ -85,6 +93,7 @@ status::Status status_of(const element& json) {
           .request = text("request"),
           .agent = text("agent"),
           .title = text("title"),
+          .projects = texts_of(json, "projects"),
           .done = done_of(json)};
 }
 
@@ -326,9 +335,7 @@ std::optional<Frame> read_frame(std::string_view text) {
   if (frame.type.empty()) return {};
   if (const std::string_view cursor = dom::text_of(json, "cursor"); !cursor.empty())
     frame.cursor = parse_cursor(cursor);
-  simdjson::dom::array list;
-  if (const auto cursors = dom::member(json, "cursors"); cursors && !cursors->get_array().get(list))
-    for (const element each : list) frame.cursors.emplace_back(dom::as_text(each));
+  frame.cursors = texts_of(json, "cursors");
   if (frame.type == "status") {
     frame.status = status_of(json);
     frame.numbers = numbers_of(json);
@@ -429,13 +436,18 @@ std::string status_payload(std::string_view host, std::string_view session, cons
     json.member_if_any("title", status.title).member_if_any("source", status.source);
     json.member_if_any("since", status.since).member_if_any("request", status.request);
     json.member_if_any("agent", status.agent);
+    if (!status.projects.empty()) json.array_member("projects", status.projects);
     if (status.done) serve::append_done(json.key("done"), *status.done);
     append_numbers(json, shown);
     json.end_object();
     return out;
   };
   std::string whole = payload(numbers);
-  return whole.size() <= status_bytes_max ? whole : payload({});
+  if (whole.size() > status_bytes_max) whole = payload({});
+  if (whole.size() <= status_bytes_max || status.projects.empty()) return whole;
+  status::Status without_text = status;
+  without_text.detail.clear(), without_text.title.clear(), without_text.projects.clear();
+  return status_payload(host, session, without_text, numbers);
 }
 
 std::string heartbeat_payload(const Heartbeat& heartbeat) {

@@ -32,6 +32,15 @@ bool is_after(const Cursor& a, const Cursor& b) {
   return a.offset > b.offset || (a.offset == b.offset && a.index > b.index);
 }
 
+/// Of a session in several projects.
+std::vector<std::string> projects_of(const serve::Session& session, const TextFilter* filter) {
+  std::vector<std::string> projects;
+  std::string scratch;
+  for (const std::string& each : serve::projects_of(session))
+    projects.emplace_back(filter ? filter->clean(each, scratch) : each);
+  return projects.size() > 1 ? projects : std::vector<std::string>();
+}
+
 }  // namespace
 
 Publisher::Publisher(boost::asio::io_context& io, serve::Server& server, ForEach for_each,
@@ -438,6 +447,7 @@ void Publisher::publish_status(const std::string& session, const status::Status&
   if (!options_.full) shown.detail.clear(), shown.title.clear();
   const serve::Session* known = server_.context().sessions.find(session);
   if (known && known->status) shown.done = known->status->done;  // frames tell it once, the broker keeps it
+  if (known) shown.projects = projects_of(*known, server_.context().filter);
   Message message;
   message.target = Message::Target::statuses;
   message.subject = status_subject(options_.host, session);

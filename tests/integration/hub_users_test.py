@@ -12,7 +12,7 @@ import websockets
 
 from support.browser_key import BrowserKey
 from support.harness import deadline_s, http, wait_for
-from support.transcripts import Session, SessionWithSiblingAgents
+from support.transcripts import Registry, Session, SessionWithSiblingAgents
 from support.team import TeamCase
 
 TOKEN, OTHER = "s3cret" * 8, "0ther" * 8
@@ -256,6 +256,69 @@ class Users(TeamCase):
             status, text = self.connection(hub).request(f"GET {path}", TOKEN)
             self.assertNotIn("secret", text)
             self.assertNotIn("vault", text)
+
+    def waiting_twin(self, hub):
+        """(a host with a session id in two projects that waits in the forbidden one, that transcript, the granted one, the session's registry entry)"""
+        ada, owner = self.host("ada", self.nats), hub.subscriber()
+        twin = self.session(ada, "/srv/vault")
+        twin.prompt("a secret prompt")
+        owner.wait_frame(type="turn.started", prompt="a secret prompt")
+        one = Session(ada.root, session=twin.session)
+        one.turn("hers")
+        owner.wait_frame(type="turn.finished", session=f"{twin.session}@ada")
+        registry = Registry(ada.root, twin.session, self.process())
+        registry.set_status("busy")
+        owner.wait_frame(type="tool.invoked", call=twin.tool_call("Bash", {"command": "cat /srv/vault/plan"}))
+        registry.set_status("waiting", "permission prompt")
+        self.wait_vault_status(owner)
+        return ada, twin, one, registry
+
+    def wait_vault_status(self, owner):
+        owner.wait(lambda: any("vault/plan" in status.get("detail", "") for status in owner.all(type="status")), "the wait")
+
+    def restricted_clients(self, hub):
+        seen, states = hub.client(token=TOKEN), hub.client(token=TOKEN)
+        seen.subscribe(), states.subscribe(deliver="state")
+        return seen, states
+
+    def assert_nothing_of_the_vault(self, hub, other, clients):
+        """Asserts it once these clients of the user have been sent a turn of the other session."""
+        other.turn("after it")
+        for client in clients:
+            client.wait(lambda: any("/home/ada/other" in text and '"type":"session"' in text for text in client.raw), "the last session")
+            self.assert_not_sent(client, "secret", "vault")
+        status, text = self.connection(hub).request("GET /v1/sessions?all=true", TOKEN)
+        self.assertEqual(status, 200)
+        self.assertIn("/home/ada/other", text)
+        self.assertNotIn("vault", text)
+        return text
+
+    def test_149_nothing_is_sent_about_the_removed_transcript_of_another_project(self):
+        hub = self.team(hosts=["*"], projects=["/home/ada/*"])
+        clients = self.restricted_clients(hub)
+        ada, twin, one, registry = self.waiting_twin(hub)
+        owner = hub.subscriber()
+        os.unlink(twin.path)
+        owner.wait_frame(type="stream.removed")
+        registry.set_status("busy")
+        one.turn("hers again")
+        clients[0].wait_frame(type="turn.finished", turn=2)
+        text = self.assert_nothing_of_the_vault(hub, self.session(ada, "/home/ada/other"), clients)
+        self.assertNotIn(twin.session, text)
+        for client in clients:
+            self.assertFalse(client.find(type="session", session=f"{twin.session}@ada"))
+
+    def test_149_a_status_is_of_all_projects_of_its_session_though_the_hub_has_one_transcript_only(self):
+        hub = self.team(hosts=["*"], projects=["/home/ada/*"])
+        ada, twin, one, registry = self.waiting_twin(hub)
+        self.assert_hub_complete(hub)
+        hub.stop()
+        for path in glob.glob(hub.files + "/*/*vault*"):
+            os.unlink(path)  # as if it was older than the hub keeps
+        hub = self.hub(self.nats, more=self.users, again=hub)
+        clients = self.restricted_clients(hub)
+        self.wait_vault_status(hub.subscriber())
+        self.assert_nothing_of_the_vault(hub, self.session(ada, "/home/ada/other"), clients)
 
     def test_changes_to_sessions_of_others_are_not_sent(self):
         hub = self.team(hosts=["*"], projects=["/home/ada/*", "-srv-*"])

@@ -16,24 +16,6 @@ bool includes(const Filter& allowed, const SessionStore& sessions, const Session
   return allowed.matches_session(keys);
 }
 
-/// Of a stream; a subagent belongs to the main stream whose name its own one begins with. Empty: unknown.
-std::string_view project_of(const Session& session, const tail::Stream& stream) {
-  std::string_view project;
-  int main_streams = 0;
-  bool is_subagent_of_main = false;
-  for (const Member& member : session.members) {
-    const bool is_main = member.stream->agent().empty();
-    const bool is_its_main = is_main && stream.name().starts_with(member.stream->name() + "/");
-    main_streams += is_main;
-    is_subagent_of_main |= is_its_main;
-    const Transcript* transcript = member.stream->transcript();
-    if (!transcript || (!is_its_main && (is_subagent_of_main || member.stream != &stream))) continue;
-    project = transcript->state().project;
-  }
-  const bool is_only_project = main_streams <= 1 && (stream.agent().empty() || is_subagent_of_main);
-  return is_only_project || main_streams == 0 ? std::string_view(session.project) : project;
-}
-
 }  // namespace
 
 const User* find_user_by_token(const std::vector<User>& users, std::string_view token) {
@@ -124,7 +106,10 @@ Audience AccessPolicy::audience_of(const Caller& caller) const {
 
 bool may_see(const Filter& allowed, const SessionStore& sessions, const Session& session) {
   if (!includes(allowed, sessions, session, session.project)) return false;
-  return allowed.project.empty() ||
+  if (allowed.project.empty()) return true;
+  return session.other_projects.size() < Session::projects_max &&
+         std::all_of(session.other_projects.begin(), session.other_projects.end(),
+                     [&](const std::string& each) { return includes(allowed, sessions, session, each); }) &&
          std::all_of(session.members.begin(), session.members.end(), [&](const Member& member) {
            return may_see(allowed, sessions, session, *member.stream);
          });
@@ -133,6 +118,12 @@ bool may_see(const Filter& allowed, const SessionStore& sessions, const Session&
 bool may_see(const Filter& allowed, const SessionStore& sessions, const Session& session,
              const tail::Stream& stream) {
   return includes(allowed, sessions, session, project_of(session, stream));
+}
+
+bool may_see_removed(const Filter& allowed, const SessionStore& sessions, const Session& session,
+                     std::uint32_t stream) {
+  const std::string* const project = sessions.project_of_removed(stream);
+  return project ? includes(allowed, sessions, session, *project) : may_see(allowed, sessions, session);
 }
 
 bool may_see_by_name(const Filter& allowed, const SessionStore& sessions, std::string_view session) {

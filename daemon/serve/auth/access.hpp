@@ -67,13 +67,16 @@ struct Caller {
   }
 };
 
-/// Whether `allowed` includes this session with all of its streams: one id may be in use in several projects.
-/// If `allowed` lists projects, a session of unknown project is excluded: the name of its directory is not
-/// used.
+/// Whether `allowed` includes this session with all of its streams, removed ones too, as its status may be
+/// about any of them: one id may be in use in several projects. If `allowed` lists projects, a session of
+/// unknown project is excluded: the name of its directory is not used.
 bool may_see(const Filter& allowed, const SessionStore& sessions, const Session& session);
 /// Whether `allowed` includes this stream of the session, by the project of its main stream.
 bool may_see(const Filter& allowed, const SessionStore& sessions, const Session& session,
              const tail::Stream& stream);
+/// The same of a stream that is no longer a member, by the number in the log's tags; 0: of the session.
+bool may_see_removed(const Filter& allowed, const SessionStore& sessions, const Session& session,
+                     std::uint32_t stream);
 /// By name only: false if no project could make may_see() true.
 bool may_see_by_name(const Filter& allowed, const SessionStore& sessions, std::string_view session);
 

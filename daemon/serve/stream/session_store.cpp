@@ -71,6 +71,40 @@ void Session::set_status(const status::Status& next) {
   status = next;
 }
 
+void Session::add_project(std::string_view added) {
+  if (added.empty() || other_projects.size() == projects_max) return;
+  if (std::find(other_projects.begin(), other_projects.end(), added) == other_projects.end())
+    other_projects.emplace_back(added);
+}
+
+std::string_view project_of(const Session& session, const tail::Stream& stream) {
+  std::string_view project;
+  int main_streams = 0;
+  bool is_subagent_of_main = false;
+  for (const Member& member : session.members) {
+    const bool is_main = member.stream->agent().empty();
+    const bool is_its_main = is_main && stream.name().starts_with(member.stream->name() + "/");
+    main_streams += is_main;
+    is_subagent_of_main |= is_its_main;
+    const Transcript* transcript = member.stream->transcript();
+    if (!transcript || (!is_its_main && (is_subagent_of_main || member.stream != &stream))) continue;
+    project = transcript->project();
+  }
+  if (main_streams == 0) return session.project;
+  // The session's one may be that of a stream that was removed.
+  const bool is_only_project = main_streams == 1 && (stream.agent().empty() || is_subagent_of_main);
+  return is_only_project && project.empty() ? std::string_view(session.project) : project;
+}
+
+std::set<std::string> projects_of(const Session& session) {
+  std::set<std::string> projects(session.other_projects.begin(), session.other_projects.end());
+  projects.insert(session.project);
+  for (const Member& member : session.members)
+    if (member.stream->agent().empty()) projects.emplace(project_of(session, *member.stream));
+  projects.erase("");
+  return projects;
+}
+
 Session& SessionStore::make(std::string_view name) {
   auto session = std::make_unique<Session>();
   session->id = next_id_++;
@@ -117,6 +151,7 @@ Session& SessionStore::session_of(const tail::Stream& stream) {
   if (slot) {  // its session was unknown until now
     const auto moved = std::find_if(slot->members.begin(), slot->members.end(),
                                     [&](const Member& each) { return each.stream == &stream; });
+    slot->add_project(project_of(*slot, stream));
     member.used = std::move(moved->used);
     member.counted = moved->counted;
     slot->members.erase(moved);
@@ -196,6 +231,9 @@ Session* SessionStore::remove_stream(const tail::Stream& stream, Position log_he
   auto it = by_stream_.find(&stream);
   if (it == by_stream_.end()) return nullptr;
   Session& session = *it->second.session;
+  const std::string_view project = project_of(session, stream);
+  removed_[std::to_string(it->second.id)] = project;
+  session.add_project(project);
   streams_.erase(it->second.id);
   by_stream_.erase(it);
   std::erase_if(session.members, [&](const Member& member) { return member.stream == &stream; });

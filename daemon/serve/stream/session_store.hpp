@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -76,6 +77,9 @@ struct Session {
   std::string project;           // the first working directory; empty: unknown
   std::string program;           // agent program; empty: unknown
   std::string directory;         // used instead of the project until then
+  static constexpr std::size_t projects_max = 16;
+  /// That removed streams had, or that its host states; at projects_max further ones are not known.
+  std::vector<std::string> other_projects;
 
   std::vector<Member> members;
   std::optional<status::Status> status;
@@ -120,13 +124,20 @@ struct Session {
     return !name.empty() && (has_events() || (status && status->reason != status::host_offline_reason));
   }
   void set_status(const status::Status& next);
+  void add_project(std::string_view added);
   std::int64_t finished_ms() const;  // when the last turn of the main stream was finished; 0: unknown
   /// True if the last turn was completed or failed and the user has not seen the session since.
   bool is_unseen() const;
 };
 
+/// Of a stream; a subagent belongs to the main stream whose name its own one begins with. Empty: unknown.
+std::string_view project_of(const Session& session, const tail::Stream& stream);
+/// All that it is or was in use in, by its main streams.
+std::set<std::string> projects_of(const Session& session);
+
 class SessionStore {
  public:
+  static constexpr std::size_t removed_max = 1024;  // whose project is known; the session's counts for others
   static constexpr std::size_t reported_max = 10'000;  // sessions; above it the earliest is dropped
 
   explicit SessionStore(std::string host) : host_(std::move(host)) {}
@@ -192,6 +203,8 @@ class SessionStore {
   std::uint32_t stream_id(const tail::Stream& stream) const;
   /// Null: removed.
   const tail::Stream* find_stream(std::uint32_t id) const;
+  /// Null: it is not a removed stream, or one of the earlier ones.
+  const std::string* project_of_removed(std::uint32_t id) const { return removed_.find(std::to_string(id)); }
 
   std::string_view host_of(std::string_view session) const {
     if (!host_.empty()) return host_;
@@ -239,6 +252,7 @@ class SessionStore {
   SeenMarks seen_;
   std::unordered_map<std::uint32_t, const tail::Stream*> streams_;
   std::vector<std::uint32_t> changed_costs_;  // sessions
+  BoundedMap<std::string, removed_max> removed_;  // projects by Member::id
 };
 
 /// Visits all sessions for a client in slices, so that neither many sessions nor slow filters delay others:

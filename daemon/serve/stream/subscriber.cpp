@@ -69,9 +69,10 @@ bool Subscriber::wants(const Subscription& subscription, const Session& session,
 Subscriber::Mask Subscriber::mask_of(const Tags& tags) {
   const Mask mask = filter_mask(tags.session);
   if (!allowed_ || mask == 0) return mask;
-  const tail::Stream* stream = context_.sessions.find_stream(tags.stream);
-  const bool visible = stream ? may_see(stream) : may_see(context_.sessions.find(tags.session));
-  return visible ? mask : 0;
+  if (const tail::Stream* stream = context_.sessions.find_stream(tags.stream))
+    return may_see(stream) ? mask : 0;
+  const Session* const session = context_.sessions.find(tags.session);
+  return session && may_see_removed(*allowed_, context_.sessions, *session, tags.stream) ? mask : 0;
 }
 
 Subscriber::Mask Subscriber::mask_of(const Session& session) {

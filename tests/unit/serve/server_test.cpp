@@ -392,6 +392,124 @@ TEST_CASE("fault 101: of one session id in two projects each user sees the own p
   fixture.server.on_removed(web);
 }
 
+namespace {
+
+/// A user who may see /home/u/api only, and whether anything of another project reached the user.
+struct RestrictedFixture : ServerFixture {
+  RestrictedFixture() {
+    Filter allowed;
+    allowed.project = {"/home/u/api"};
+    server.set_users({User{"ada", sha256_hex("ada"), allowed, View::full}});
+    as_ada.token = "ada";
+  }
+  FakeStream& add(const std::string& name, const std::string& cwd) {
+    streams.push_back(std::make_unique<FakeStream>(name, "s1"));
+    streams.back()->write(test::prompt(0, "begin", cwd), nullptr);
+    server.on_added(*streams.back());
+    server.on_batch_end();
+    return *streams.back();
+  }
+  void remove(FakeStream& stream) {
+    server.on_removed(stream);
+    server.on_batch_end();
+  }
+  void set_status(const std::string& detail, std::vector<std::string> projects = {}) {
+    status::Status status{"waiting", "permission", detail, "registry", ""};
+    status.projects = std::move(projects);
+    server.status_changed("s1", status);
+  }
+  std::string sessions() {
+    const std::string host = "127.0.0.1:" + std::to_string(port());
+    return test::exchange(io, port(),
+                          "GET /v1/sessions?all HTTP/1.1\r\nHost: " + host +
+                              "\r\nConnection: close\r\nAuthorization: Bearer ada\r\n\r\n");
+  }
+  /// Whether the clients, once they are sent something that they may see, have a text of the other project.
+  bool leaked(std::vector<Client*> clients) {
+    FakeStream& last = stream("last" + std::to_string(streams.size()));
+    turn(last, 1);
+    bool found = sessions().find("vault") != std::string::npos;
+    for (Client* client : clients) {
+      REQUIRE(until([&] {
+        return std::any_of(client->frames.begin(), client->frames.end(), [&](const std::string& frame) {
+          return frame.find(last.session()) != frame.npos;
+        });
+      }));
+      for (const std::string& frame : client->frames) found |= frame.find("vault") != frame.npos;
+    }
+    return found;
+  }
+  ClientOptions as_ada;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "fault 149: of one session id in two projects a user is sent nothing about the removed transcript of the "
+    "other "
+    "one") {
+  const bool is_first = GENERATE(true, false);
+  RestrictedFixture fixture;
+  FakeStream* vault = is_first ? &fixture.add("claude/vault/s1", "/srv/vault") : nullptr;
+  FakeStream& api = fixture.add("claude/api/s1", "/home/u/api");
+  if (!is_first) vault = &fixture.add("claude/vault/s1", "/srv/vault");
+  auto owner = fixture.listener();
+  auto ada = fixture.listener("", fixture.as_ada);
+  auto states = fixture.listener(R"(,"deliver":"state")", fixture.as_ada);
+  fixture.set_status("approve Bash: cat /srv/vault/plan");
+  fixture.turn(*vault, 1, "vault text");
+  fixture.remove(*vault);  // before the events were sent
+  fixture.turn(api, 2, "api text");
+  REQUIRE(fixture.caught_up(*ada, api));
+  REQUIRE(fixture.until([&] { return count(owner->types(), "stream.removed") == 1; }));
+  auto later = fixture.listener("", fixture.as_ada);
+  fixture.set_status("approve Bash: cat /srv/vault/again");
+  CHECK_FALSE(fixture.leaked({ada.get(), states.get(), later.get()}));
+  CHECK(fixture.sessions().find("\"s1\"") == std::string::npos);
+  CHECK(count(ada->types(), "stream.removed") == 0);
+  fixture.remove(api);
+  CHECK(fixture.until([&] { return count(ada->types(), "stream.removed") == 1; }));
+  CHECK_FALSE(fixture.leaked({ada.get(), states.get(), later.get()}));
+}
+
+TEST_CASE(
+    "fault 149: of one session id in two projects the transcript that is left is judged by its own project") {
+  RestrictedFixture fixture;
+  FakeStream& api = fixture.add("claude/api/s1", "/home/u/api");
+  FakeStream& vault = fixture.add("claude/vault/s1", "/srv/vault");
+  fixture.turn(api, 5, "newest");
+  auto ada = fixture.listener("", fixture.as_ada);
+  fixture.turn(vault, 1, "vault text");
+  fixture.remove(api);  // before the events were sent
+  CHECK_FALSE(fixture.leaked({ada.get()}));
+  fixture.turn(vault, 2, "vault text");
+  CHECK_FALSE(fixture.leaked({ada.get()}));
+  CHECK(count(ada->types(), "stream.removed") == 1);
+}
+
+TEST_CASE(
+    "fault 149: a new transcript is judged by its own project, not by that of the session's removed one") {
+  RestrictedFixture fixture;
+  fixture.remove(fixture.add("claude/api/s1", "/home/u/api"));
+  auto ada = fixture.listener("", fixture.as_ada);
+  FakeStream vault("claude/vault/s1", "s1");
+  fixture.server.on_added(vault);
+  vault.write(test::prompt(1, "vault text", "/srv/vault"), &fixture.server);
+  fixture.turn(vault, 2, "vault text");
+  CHECK_FALSE(fixture.leaked({ada.get()}));
+  fixture.remove(vault);
+}
+
+TEST_CASE("fault 149: a session is hidden from a user who may not see each project that its host states") {
+  RestrictedFixture fixture;
+  fixture.add("claude/api/s1", "/home/u/api");
+  fixture.set_status("approve Bash: cat /srv/vault/plan", {"/home/u/api", "/srv/vault"});
+  auto ada = fixture.listener("", fixture.as_ada);
+  fixture.set_status("approve Bash: cat /srv/vault/again");  // after the host forgot it
+  CHECK_FALSE(fixture.leaked({ada.get()}));
+  CHECK(fixture.sessions().find("\"s1\"") == std::string::npos);
+}
+
 TEST_CASE("a session frame has its program, and the filter matches it") {
   ServerFixture fixture;
   fixture.stream("s1");

@@ -131,6 +131,20 @@ TEST_CASE("a status carries what the last prompt led to, and what cannot be is a
   CHECK(with("completed", std::string(500, 'x'))->outcome.empty());
 }
 
+TEST_CASE("fault 149: a status carries the projects of its session, or no text if they are too long") {
+  status::Status status{"waiting", "permission", "approve Bash: ls", "registry", ""};
+  status.projects = {"/home/ada/api", "/srv/vault"};
+  const auto sent = [&] {
+    const std::string payload = status_payload("dev7", "s", status, {});
+    REQUIRE(payload.size() <= status_bytes_max);
+    return read_frame(payload)->status.value();
+  };
+  CHECK(sent() == status);
+  status.projects.push_back("/" + std::string(status_bytes_max, 'x'));
+  CHECK(sent().detail.empty());
+  CHECK(sent().state == "waiting");
+}
+
 TEST_CASE("a status carries the numbers that events do not contain") {
   const status::Status status{"idle", "", "", "registry", ""};
   serve::ReportedNumbers numbers;
