@@ -251,7 +251,7 @@ class SessionStore {
   std::map<std::string, std::int64_t, std::less<>> clock_offsets_;  // by host, those that are not 0
   SeenMarks seen_;
   std::unordered_map<std::uint32_t, const tail::Stream*> streams_;
-  std::vector<std::uint32_t> changed_costs_;  // sessions
+  std::vector<std::uint32_t> changed_costs_;      // sessions
   BoundedMap<std::string, removed_max> removed_;  // projects by Member::id
 };
 
