@@ -40,7 +40,7 @@ class OrderedStream {
 
   /// Called when Beast has written: frames may go out again.
   void on_free(std::function<void()> call) { on_free_ = std::move(call); }
-  /// Called when bytes were received.
+  /// Called when bytes were received, before they are counted: those before them were used.
   void on_read(std::function<void()> call) { on_read_ = std::move(call); }
 
   std::uint64_t bytes_in() const { return bytes_in_; }    // received
@@ -147,8 +147,8 @@ class OrderedStream {
 
   void read_some(const BufferList<boost::asio::mutable_buffer>& buffers, StreamDone done) {
     next_.async_read_some(buffers, [this, done = std::move(done)](error_code ec, std::size_t n) {
-      bytes_in_ += n;
       if (on_read_) on_read_();
+      bytes_in_ += n;
       done(ec, n);
     });
   }
