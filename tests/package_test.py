@@ -149,7 +149,7 @@ class Debian(PackageCase):
 
     def test_the_package_contains_exactly_the_expected_files(self):
         pages = [f"usr/share/man/man{section}/{page}.{section}.gz" for page, section in PAGES.items()]
-        units = [f"usr/lib/systemd/user/{name}.service" for name in ("earshot", "earshot-notify")]
+        units = [f"usr/lib/systemd/user/{name}" for name in ("earshot.service", "earshot.socket", "earshot-notify.service")]
         documents = [f"usr/share/doc/earshot/{name}"
                      for name in ("RECIPES.md", "changelog.Debian.gz", "copyright", "examples/earshot.toml", "examples/notify-defaults.toml")]
         if os.path.exists(os.path.join(build(), "page/LICENSES.txt")):  # licences of the dashboard's dependencies
