@@ -8,6 +8,7 @@
 #include "cli/gauges.hpp"
 #include "cli/name_resolver.hpp"
 #include "common/format.hpp"
+#include "common/host_clocks.hpp"
 
 namespace earshot::cli {
 

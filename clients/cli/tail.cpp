@@ -8,6 +8,7 @@
 
 #include "common/client.hpp"
 #include "common/format.hpp"
+#include "common/host_clocks.hpp"
 
 namespace earshot::cli {
 namespace {
