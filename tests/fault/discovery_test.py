@@ -199,9 +199,11 @@ class Directories(DiscoveryCase):
         second.prompt("two")
         call, agent, transcript = first.agent("Look around")
         transcript.prompt("Look around")
-        run = os.path.join(first.folder, first.session, "subagents", "workflows", "run1", "agent-w1.jsonl")
-        shutil.copytree(os.path.dirname(transcript.path), os.path.dirname(run))
-        os.rename(os.path.join(os.path.dirname(run), os.path.basename(transcript.path)), run)
+        # Complete when it is found: a copy with the agent's name may be found before the agent's transcript, whose former name it is then.
+        complete = os.path.join(self.home, "workflows")
+        os.makedirs(os.path.join(complete, "run1"))
+        shutil.copy(transcript.path, os.path.join(complete, "run1", "agent-w1.jsonl"))
+        os.rename(complete, os.path.join(os.path.dirname(transcript.path), "workflows"))
         first.prompt("still one")
         self.assertEqual(len(self.settle()), 4)
         own = f"claude/-home-ada-one/{first.session}"
