@@ -104,7 +104,7 @@ SessionMetrics::ByHost SessionMetrics::labels_of(const Session& session, std::st
 void SessionMetrics::count_costs() {
   struct Change {
     Session* session = nullptr;
-    double usd = 0;
+    double usd = 0;  // not attributed yet
     std::string_view source;
   };
   struct Group {
@@ -122,18 +122,19 @@ void SessionMetrics::count_costs() {
   }
   for (auto& [key, group] : groups) {
     double left = group.more - group.less;
-    const auto add = [&](const Change& change, std::string_view model, double usd) {
-      usd = std::min(left, usd);
+    const auto add = [&](Change& change, std::string_view model, double usd) {
+      usd = std::min({usd, left, change.usd});
       if (usd <= 0) return;
       left -= usd;
+      change.usd -= usd;
       costs_[labels_of(*change.session, model, change.source)] += usd;
     };
-    for (const Change& change : group.changes) {
+    for (Change& change : group.changes) {
       // What is counted does not fall: that much of what follows was counted before.
       if (left < 0 && change.usd < 0) change.session->counted_usd += left * change.usd / group.less;
       for (const auto& [model, usd] : std::exchange(change.session->grown_usd, {})) add(change, model, usd);
     }
-    for (const Change& change : group.changes)
+    for (Change& change : group.changes)
       if (const StreamState* const main = state_of(change.session->main()))
         add(change, main->model, change.usd);
   }

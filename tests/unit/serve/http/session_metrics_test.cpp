@@ -191,6 +191,26 @@ TEST_CASE("a request that moves out of what a recorded total covers is counted a
   CHECK(usd() == Approx(2 * once).epsilon(0.01));
 }
 
+TEST_CASE("a total counts for the model of its own session") {
+  MetricsFixture fixture;
+  fixture.server.set_models(dear_table());
+  FakeStream& estimated = fixture.stream("a");
+  FakeStream& recorded = fixture.stream("b");
+  const auto usd = [&](const std::string& model, const std::string& source) {
+    const std::string text = fixture.value(R"(earshot_cost_usd_total{program="claude-code",model=")" + model +
+                                           R"(",source=")" + source + "\"}");
+    return text.empty() ? 0 : std::stod(text);
+  };
+  estimated.write(answer(1, "x"), &fixture.server);
+  std::string line = answer(2, "y");
+  line.replace(line.find("opus"), 4, "haiku");
+  recorded.write(R"({"type":"cost-state","sessionId":"b","totalCostUSD":5})" + ("\n" + line),
+                 &fixture.server);
+  fixture.server.on_batch_end();
+  CHECK(usd("opus", "estimated") == Approx(1).epsilon(0.01));
+  CHECK(usd("haiku", "recorded") == Approx(5).epsilon(0.01));
+}
+
 TEST_CASE("waits are counted when they begin, and their time when they end") {
   MetricsFixture fixture;
   fixture.stream("s1");
