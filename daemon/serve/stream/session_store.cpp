@@ -90,10 +90,11 @@ std::string_view project_of(const Session& session, const tail::Stream& stream) 
     if (!transcript || (!is_its_main && (is_subagent_of_main || member.stream != &stream))) continue;
     project = transcript->project();
   }
-  if (main_streams == 0) return session.project;
+  const bool is_of_main = stream.agent().empty() || is_subagent_of_main;
+  const bool is_only_project = main_streams == 0 || (main_streams == 1 && is_of_main);
   // The session's one may be that of a stream that was removed.
-  const bool is_only_project = main_streams == 1 && (stream.agent().empty() || is_subagent_of_main);
-  return is_only_project && project.empty() ? std::string_view(session.project) : project;
+  const bool is_known = !project.empty() || !is_only_project || !session.other_projects.empty();
+  return is_known ? project : std::string_view(session.project);
 }
 
 std::set<std::string> projects_of(const Session& session) {

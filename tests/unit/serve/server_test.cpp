@@ -500,6 +500,42 @@ TEST_CASE(
   fixture.remove(vault);
 }
 
+TEST_CASE(
+    "fault 149: a new transcript of unknown project is not judged by that of the session's removed one") {
+  RestrictedFixture fixture;
+  fixture.remove(fixture.add("claude/api/s1", "/home/u/api"));
+  auto ada = fixture.listener("", fixture.as_ada);
+  FakeStream vault("claude/vault/s1", "s1");
+  fixture.server.on_added(vault);
+  vault.write(test::prompt(1, "vault text", ""), &fixture.server);
+  fixture.server.on_batch_end();
+  CHECK_FALSE(fixture.leaked({ada.get()}));
+  fixture.remove(vault);
+}
+
+TEST_CASE("fault 149: subagents whose main transcripts were removed are judged by their own projects") {
+  RestrictedFixture fixture;
+  FakeStream& api = fixture.add("claude/api/s1", "/home/u/api");
+  FakeStream& vault = fixture.add("claude/vault/s1", "/srv/vault");
+  const auto agent = [&](const std::string& name, const std::string& cwd) {
+    auto made = std::make_unique<FakeStream>(name, "s1", "a7");
+    made->write(test::prompt(0, "begin", cwd), nullptr);
+    fixture.server.on_added(*made);
+    return made;
+  };
+  const auto own = agent("claude/api/s1/subagents/agent-a7", "/home/u/api");
+  const auto other = agent("claude/vault/s1/subagents/agent-a7", "/srv/vault");
+  fixture.remove(api);
+  fixture.remove(vault);
+  auto ada = fixture.listener("", fixture.as_ada);
+  fixture.turn(*other, 1, "vault text");
+  fixture.turn(*own, 2, "api text");
+  CHECK_FALSE(fixture.leaked({ada.get()}));
+  CHECK(fixture.caught_up(*ada, *own));
+  fixture.remove(*own);
+  fixture.remove(*other);
+}
+
 TEST_CASE("fault 149: a session is hidden from a user who may not see each project that its host states") {
   RestrictedFixture fixture;
   fixture.add("claude/api/s1", "/home/u/api");
