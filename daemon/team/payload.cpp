@@ -442,12 +442,12 @@ std::string status_payload(std::string_view host, std::string_view session, cons
     json.end_object();
     return out;
   };
-  std::string whole = payload(numbers);
-  if (whole.size() > status_bytes_max) whole = payload({});
-  if (whole.size() <= status_bytes_max || status.projects.empty()) return whole;
-  status::Status without_text = status;
-  without_text.detail.clear(), without_text.title.clear(), without_text.projects.clear();
-  return status_payload(host, session, without_text, numbers);
+  const std::string whole = payload(numbers);
+  if (whole.size() <= status_bytes_max) return whole;
+  if (status.projects.empty() || status.projects.front() == unknown_project) return payload({});
+  status::Status hidden = status;
+  hidden.projects = {std::string(unknown_project)};
+  return status_payload(host, session, hidden, numbers);
 }
 
 std::string heartbeat_payload(const Heartbeat& heartbeat) {

@@ -29,6 +29,8 @@ constexpr std::size_t payload_bytes_max = 500
 constexpr std::size_t message_bytes_max = 512 << 10;
 constexpr std::size_t status_bytes_max = 4 << 10;  // a hub ignores longer statuses
 constexpr std::size_t host_bytes_max = 64;
+/// Instead of the projects of a session that do not fit into its status: hides it from restricted users.
+constexpr std::string_view unknown_project = "(unknown)";
 
 /// Header of an event: the cursor of the previous event, so that a hub detects gaps.
 constexpr char after_header[] = "Earshot-After";
@@ -103,7 +105,8 @@ std::string removed_payload(const Frame& frame, std::string_view session);
 /// {"type":"stream.renamed",…}, in the subject of the stream `to`.
 std::string renamed_payload(std::string_view host, std::string_view session, std::string_view from,
                             std::string_view to);
-/// With the numbers, as far as they fit into status_bytes_max: a hub cannot compute them from events.
+/// With the projects, and the numbers, if they fit into status_bytes_max: a hub cannot compute them from
+/// events.
 std::string status_payload(std::string_view host, std::string_view session, const status::Status& status,
                            const serve::ReportedNumbers& numbers = {});
 
