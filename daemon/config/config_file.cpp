@@ -229,13 +229,6 @@ const std::vector<SectionKey<OtlpOptions>>& otlp_keys() {
        [](const TomlValue& value, OtlpOptions& into) {
          into.endpoint = base_address(value, "a collector", "http://127.0.0.1:4318");
        }},
-      {"protocol", "\"http/protobuf\"", false, "Encoding: \"http/protobuf\" or \"http/json\"",
-       [](const TomlValue& value, OtlpOptions& into) {
-         constexpr std::string_view expected = "\"http/protobuf\" or \"http/json\"";
-         const std::string protocol = value.text(expected);
-         if (protocol != "http/protobuf" && protocol != "http/json") value.fail_type(expected);
-         into.encoding = protocol == "http/json" ? otlp::Encoding::json : otlp::Encoding::protobuf;
-       }},
       {"headers_file", "\"otlp_headers\"", true,
        "File of headers for each request, a line each, `Authorization: Bearer …`; readable by you only",
        [](const TomlValue& value, OtlpOptions& into) { into.headers_file = value.text(); }},
@@ -394,6 +387,8 @@ void read_hub(const TomlValue& section, Options& options) {
 
 void read_otlp(const TomlValue& section, Options& options) {
   for (const auto& [name, node] : section.table("a table, [otlp]")) {
+    if (name.str() == "protocol")
+      section.member(name, node).fail("`protocol` is no key any more: it is always http/protobuf");
     const SectionKey<OtlpOptions>* key = find_key(otlp_keys(), name.str());
     if (!key) {
       std::vector<std::string_view> known;

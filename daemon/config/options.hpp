@@ -40,7 +40,6 @@ struct HubOptions {
 /// [otlp]: as in the file. Absent keys may be set by OTEL_* variables.
 struct OtlpOptions {
   std::string endpoint;
-  std::optional<otlp::Encoding> encoding;
   std::string headers_file, tls_ca;  // files
   bool full = false;                 // export the full view instead of the meta view
   bool traces = true, metrics = true, logs = false;

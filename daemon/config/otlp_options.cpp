@@ -104,16 +104,11 @@ std::string url_of(const OtlpOptions& options, const Environment& environment, c
   return endpoint->name == endpoint_variable ? with_path(endpoint->value, signal.path) : endpoint->value;
 }
 
-/// The protocol of the environment belongs to its endpoint, which `grpc` makes one of another kind.
-otlp::Encoding encoding_of(const OtlpOptions& options, const Environment& environment,
-                           const SignalNames& signal) {
-  if (options.encoding) return *options.encoding;
+/// The protocol of the environment belongs to its endpoint, which another one makes one of another kind.
+void check_protocol(const OtlpOptions& options, const Environment& environment, const SignalNames& signal) {
   const auto protocol = find_variable(environment, signal, "PROTOCOL");
-  if (!protocol || protocol->value == "http/protobuf") return otlp::Encoding::protobuf;
-  if (protocol->value == "http/json") return otlp::Encoding::json;
-  if (!options.endpoint.empty()) return otlp::Encoding::protobuf;
-  throw Error(protocol->name + ": `" + protocol->value +
-              "` is neither http/protobuf nor http/json: set `protocol` or `endpoint` in [otlp]");
+  if (!protocol || protocol->value == "http/protobuf" || !options.endpoint.empty()) return;
+  throw Error(protocol->name + ": `" + protocol->value + "` is not http/protobuf: set `endpoint` in [otlp]");
 }
 
 /// Several signals may give the same one.
@@ -180,7 +175,7 @@ void read_signal(otlp::SignalConfig& into, const OtlpOptions& options, const Env
                  const SignalNames& signal) {
   into.url = url_of(options, environment, signal);
   if (!into.is_on()) return;
-  into.encoding = encoding_of(options, environment, signal);
+  check_protocol(options, environment, signal);
   // The headers of the environment may be secrets of its endpoint: another one does not get them.
   if (options.headers_file.empty() && options.endpoint.empty())
     into.headers = headers_of(environment, signal);

@@ -13,8 +13,7 @@ namespace earshot::otlp {
 
 /// Where and how one signal is sent.
 struct SignalConfig {
-  std::string url;  // empty: the signal is off
-  Encoding encoding = Encoding::protobuf;
+  std::string url;                            // empty: the signal is off
   std::vector<std::string> headers;           // "Name: value"; secret
   std::string tls_ca;                         // a file; empty: the system's certificate authorities
   std::chrono::milliseconds timeout{10'000};  // of a request
@@ -29,7 +28,7 @@ struct Config {
   bool full = false;                                          // export the full view instead of the meta view
   std::chrono::milliseconds retain = std::chrono::hours(24);  // older spans are not exported
   std::chrono::milliseconds metric_interval{60'000};
-  Resource resource;  // without host and version
+  Resource resource;  // without version
 
   bool is_exporting() const { return traces.is_on() || metrics.is_on() || logs.is_on(); }
 };

@@ -1,16 +1,12 @@
 #include "otlp/encoding.hpp"
 
-#include <simdjson.h>
-
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <limits>
 #include <optional>
 #include <type_traits>
 
-#include "base/json_scan.hpp"
-#include "otlp/writers.hpp"
+#include "otlp/protobuf_writer.hpp"
 
 namespace earshot::otlp {
 namespace {
@@ -27,63 +23,54 @@ std::uint64_t to_ns(std::int64_t ms) {
 
 // Field numbers: opentelemetry-proto 1.5.0, opentelemetry/proto/<package>/v1/<file>.proto.
 namespace common {  // common/v1/common.proto
-constexpr Field any_string{1, "stringValue"}, any_bool{2, "boolValue"}, any_int{3, "intValue"},
-    any_double{4, "doubleValue"}, any_array{5, "arrayValue"};
-constexpr Field array_values{1, "values"};
-constexpr Field key{1, "key"}, value{2, "value"};
-constexpr Field scope{1, "name"}, scope_version{2, "version"};
+constexpr Field any_string = 1, any_bool = 2, any_int = 3, any_double = 4, any_array = 5;
+constexpr Field array_values = 1;
+constexpr Field key = 1, value = 2;
+constexpr Field scope = 1, scope_version = 2;
 }  // namespace common
 namespace resource_fields {  // resource/v1/resource.proto
-constexpr Field attributes{1, "attributes"};
+constexpr Field attributes = 1;
 }
 namespace trace {  // trace/v1/trace.proto
-constexpr Field trace_id{1, "traceId"}, span_id{2, "spanId"}, parent_span_id{4, "parentSpanId"},
-    name{5, "name"}, kind{6, "kind"}, start{7, "startTimeUnixNano"}, end{8, "endTimeUnixNano"},
-    attributes{9, "attributes"}, events{11, "events"}, dropped_events{12, "droppedEventsCount"},
-    status{15, "status"};
-constexpr Field event_time{1, "timeUnixNano"}, event_name{2, "name"}, event_attributes{3, "attributes"};
-constexpr Field status_code{3, "code"};
+constexpr Field trace_id = 1, span_id = 2, parent_span_id = 4, name = 5, kind = 6, start = 7, end = 8,
+                attributes = 9, events = 11, dropped_events = 12, status = 15;
+constexpr Field event_time = 1, event_name = 2, event_attributes = 3;
+constexpr Field status_code = 3;
 }  // namespace trace
 namespace logs {  // logs/v1/logs.proto
-constexpr Field time{1, "timeUnixNano"}, severity{2, "severityNumber"}, severity_text{3, "severityText"},
-    body{5, "body"}, attributes{6, "attributes"}, trace_id{9, "traceId"}, span_id{10, "spanId"},
-    observed{11, "observedTimeUnixNano"}, event_name{12, "eventName"};
-constexpr int info = 9, error = 17;  // SeverityNumber
+constexpr Field time = 1, severity = 2, severity_text = 3, body = 5, attributes = 6, trace_id = 9,
+                span_id = 10, observed = 11, event_name = 12;
+constexpr std::uint32_t info = 9, error = 17;  // SeverityNumber
 }  // namespace logs
 namespace metrics {  // metrics/v1/metrics.proto
-constexpr Field name{1, "name"}, description{2, "description"}, unit{3, "unit"}, gauge{5, "gauge"},
-    sum{7, "sum"}, histogram{9, "histogram"};
-constexpr Field points{1, "dataPoints"}, temporality{2, "aggregationTemporality"},
-    monotonic{3, "isMonotonic"};
-constexpr int cumulative = 2;  // AggregationTemporality
-constexpr Field start{2, "startTimeUnixNano"}, time{3, "timeUnixNano"};
-constexpr Field number_value{4, "asDouble"}, number_attributes{7, "attributes"};
-constexpr Field count{4, "count"}, total{5, "sum"}, bucket_counts{6, "bucketCounts"},
-    bounds{7, "explicitBounds"}, histogram_attributes{9, "attributes"};
+constexpr Field name = 1, description = 2, unit = 3, gauge = 5, sum = 7, histogram = 9;
+constexpr Field points = 1, temporality = 2, monotonic = 3;
+constexpr std::uint32_t cumulative = 2;  // AggregationTemporality
+constexpr Field start = 2, time = 3;
+constexpr Field number_value = 4, number_attributes = 7;
+constexpr Field count = 4, total = 5, bucket_counts = 6, bounds = 7, histogram_attributes = 9;
 }  // namespace metrics
+namespace envelope {
+// Export<Signal>ServiceRequest, Resource<Signal> and Scope<Signal> have the same fields for each signal
+// (collector/*/v1/*_service.proto and */v1/*.proto).
+constexpr Field resources = 1, resource = 1, scopes = 2, scope = 1, items = 2, schema = 3;
+}  // namespace envelope
 namespace answer {  // Export…ServiceResponse and Export…PartialSuccess of the collector/*/v1 files
-constexpr std::uint32_t partial_success = 1, rejected = 1, message = 2;
+constexpr Field partial_success = 1, rejected = 1, message = 2;
 }
 
-/// A string in the encoding, filled by `write(writer)`.
+/// A message, filled by `write(writer)`.
 template <class Write>
-std::string encode(Encoding encoding, Write write) {
+std::string encode(Write write) {
   constexpr std::size_t usual_bytes = 512;  // of a span
   std::string out;
   out.reserve(usual_bytes);
-  if (encoding == Encoding::protobuf) {
-    ProtobufWriter writer(out);
-    write(writer);
-  } else {
-    ProtobufJsonWriter writer(out);
-    write(writer);
-    writer.end();
-  }
+  ProtobufWriter writer(out);
+  write(writer);
   return out;
 }
 
-template <class Writer>
-void write_value(Writer& to, const Attribute::Value& value) {
+void write_value(ProtobufWriter& to, const Attribute::Value& value) {
   std::visit(
       [&](const auto& each) {
         using Type = std::decay_t<decltype(each)>;
@@ -92,80 +79,39 @@ void write_value(Writer& to, const Attribute::Value& value) {
         if constexpr (std::is_same_v<Type, double>) to.real(common::any_double, each);
         if constexpr (std::is_same_v<Type, bool>) to.flag(common::any_bool, each);
         if constexpr (std::is_same_v<Type, std::vector<std::string>>)
-          to.message(common::any_array, [&](Writer& array) {
-            array.messages(common::array_values, each, [](Writer& item, const std::string& text) {
-              item.bytes(common::any_string, text);
-            });
+          to.message(common::any_array, [&] {
+            for (const std::string& text : each)
+              to.message(common::array_values, [&] { to.bytes(common::any_string, text); });
           });
       },
       value);
 }
 
-template <class Writer>
-void write_attribute(Writer& to, std::string_view key, const Attribute::Value& value) {
-  to.text(common::key, key);
-  to.message(common::value, [&](Writer& inner) { write_value(inner, value); });
+void write_attribute(ProtobufWriter& to, Field field, std::string_view key, const Attribute::Value& value) {
+  to.message(field, [&] {
+    to.text(common::key, key);
+    to.message(common::value, [&] { write_value(to, value); });
+  });
 }
 
-template <class Writer>
-void write_attributes(Writer& to, const Field& field, const Attributes& attributes) {
-  to.messages(field, attributes.all(),
-              [](Writer& item, const Attribute& each) { write_attribute(item, each.key, each.value); });
+void write_attributes(ProtobufWriter& to, Field field, const Attributes& attributes) {
+  for (const Attribute& each : attributes.all()) write_attribute(to, field, each.key, each.value);
 }
 
-template <class Writer>
-void write_resource(Writer& to, const Resource& resource) {
+void write_resource(ProtobufWriter& to, const Resource& resource, std::string_view host) {
   std::vector<std::pair<std::string, std::string>> all = {{"service.name", resource.service_name},
                                                           {"service.version", resource.service_version}};
-  if (!resource.host.empty()) all.emplace_back("host.name", resource.host);
+  if (!host.empty()) all.emplace_back("host.name", host);
   for (const auto& [key, value] : resource.more) {
     const bool is_ours =
         std::any_of(all.begin(), all.end(), [&](const auto& ours) { return ours.first == key; });
     if (!is_ours) all.emplace_back(key, value);
   }
-  to.messages(resource_fields::attributes, all, [](Writer& item, const auto& each) {
-    write_attribute(item, each.first, Attribute::Value(each.second));
-  });
+  for (const auto& [key, value] : all)
+    write_attribute(to, resource_fields::attributes, key, Attribute::Value(value));
 }
 
-template <class Writer>
-void write_scope(Writer& to, const Resource& resource) {
-  to.text(common::scope, scope_name);
-  to.text(common::scope_version, resource.service_version);
-}
-
-/// Export<Signal>ServiceRequest, Resource<Signal> and Scope<Signal>: of the same shape for each signal
-/// (collector/*/v1/*_service.proto and */v1/*.proto), only the names differ.
-struct Envelope {
-  std::string_view list_name, scopes_name, items_name;
-  Field list() const { return {1, list_name}; }
-  Field scopes() const { return {2, scopes_name}; }
-  Field items() const { return {2, items_name}; }
-};
-constexpr Field envelope_resource{1, "resource"}, envelope_scope{1, "scope"}, envelope_schema{3, "schemaUrl"};
-constexpr Envelope trace_envelope{"resourceSpans", "scopeSpans", "spans"};
-constexpr Envelope logs_envelope{"resourceLogs", "scopeLogs", "logRecords"};
-constexpr Envelope metrics_envelope{"resourceMetrics", "scopeMetrics", "metrics"};
-
-std::string request(const Envelope& envelope, const EncodedByHost& by_host, Resource resource,
-                    Encoding encoding) {
-  return encode(encoding, [&](auto& to) {
-    using Writer = std::decay_t<decltype(to)>;
-    to.messages(envelope.list(), by_host, [&](Writer& each, const auto& entry) {
-      resource.host = entry.first;
-      each.message(envelope_resource, [&](Writer& inner) { write_resource(inner, resource); });
-      each.messages(envelope.scopes(), std::vector{0}, [&](Writer& scoped, int) {
-        scoped.message(envelope_scope, [&](Writer& inner) { write_scope(inner, resource); });
-        scoped.encoded(envelope.items(), entry.second);
-        scoped.text(envelope_schema, schema_url);
-      });
-      each.text(envelope_schema, schema_url);
-    });
-  });
-}
-
-template <class Writer>
-void write_point(Writer& to, const Metric& metric, const Point& point) {
+void write_point(ProtobufWriter& to, const Metric& metric, const Point& point) {
   if (metric.kind != Metric::Kind::gauge) to.fixed64(metrics::start, to_ns(metric.start_ms));
   to.fixed64(metrics::time, to_ns(metric.time_ms));
   if (!point.histogram) {
@@ -178,22 +124,6 @@ void write_point(Writer& to, const Metric& metric, const Point& point) {
   to.packed_fixed64(metrics::bucket_counts, point.histogram->counts);
   to.packed_real(metrics::bounds, *point.histogram->bounds);
   write_attributes(to, metrics::histogram_attributes, point.attributes);
-}
-
-template <class Writer>
-void write_metric(Writer& to, const Metric& metric) {
-  to.text(metrics::name, metric.name);
-  to.text(metrics::description, metric.description);
-  to.text(metrics::unit, metric.unit);
-  const Field& kind = metric.kind == Metric::Kind::gauge ? metrics::gauge
-                      : metric.kind == Metric::Kind::sum ? metrics::sum
-                                                         : metrics::histogram;
-  to.message(kind, [&](Writer& data) {
-    data.messages(metrics::points, metric.points,
-                  [&](Writer& item, const Point& point) { write_point(item, metric, point); });
-    if (metric.kind != Metric::Kind::gauge) data.enumeration(metrics::temporality, metrics::cumulative);
-    if (metric.kind == Metric::Kind::sum) data.flag(metrics::monotonic, true);
-  });
 }
 
 /// Reads the fields of one protobuf message: varints and byte strings; others are skipped.
@@ -249,59 +179,36 @@ class ProtobufReader {
   std::string_view left_;
 };
 
-PartialSuccess parse_json_answer(std::string_view body) {
-  PartialSuccess result;
-  simdjson::dom::parser parser;
-  simdjson::dom::element json;
-  if (parser.parse(body.data(), body.size()).get(json)) return result;
-  const auto partial = dom::member(json, "partialSuccess");
-  if (!partial) return result;
-  result.message = dom::text_of(*partial, "errorMessage");
-  for (const std::string_view name : {"rejectedSpans", "rejectedLogRecords", "rejectedDataPoints"}) {
-    const std::string_view digits = dom::text_of(*partial, name);  // 64 bits are a string
-    std::uint64_t number = dom::count_of(*partial, name).value_or(0);
-    std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    result.rejected += number;
-  }
-  return result;
-}
-
 }  // namespace
 
-std::string_view content_type(Encoding encoding) {
-  return encoding == Encoding::json ? "application/json" : "application/x-protobuf";
-}
-
-std::string encode_span(const Span& span, Encoding encoding) {
-  return encode(encoding, [&](auto& to) {
-    using Writer = std::decay_t<decltype(to)>;
+std::string encode_span(const Span& span) {
+  return encode([&](ProtobufWriter& to) {
     to.id(trace::trace_id, {span.context.trace.high, span.context.trace.low});
     to.id(trace::span_id, {span.context.span});
     if (span.parent != 0) to.id(trace::parent_span_id, {span.parent});
     to.text(trace::name, span.name);
-    to.enumeration(trace::kind, static_cast<int>(span.kind));
+    to.uint32(trace::kind, static_cast<std::uint32_t>(span.kind));
     to.fixed64(trace::start, to_ns(span.start_ms));
     to.fixed64(trace::end, to_ns(span.end_ms));
     write_attributes(to, trace::attributes, span.attributes);
-    to.messages(trace::events, span.events, [](Writer& item, const SpanEvent& event) {
-      item.fixed64(trace::event_time, to_ns(event.time_ms));
-      item.text(trace::event_name, event.name);
-      write_attributes(item, trace::event_attributes, event.attributes);
-    });
+    for (const SpanEvent& event : span.events)
+      to.message(trace::events, [&] {
+        to.fixed64(trace::event_time, to_ns(event.time_ms));
+        to.text(trace::event_name, event.name);
+        write_attributes(to, trace::event_attributes, event.attributes);
+      });
     to.uint32(trace::dropped_events, span.dropped_events);
-    to.message(trace::status, [&](Writer& status) {
-      status.enumeration(trace::status_code, static_cast<int>(span.status));
-    });
+    to.message(trace::status,
+               [&] { to.uint32(trace::status_code, static_cast<std::uint32_t>(span.status)); });
   });
 }
 
-std::string encode_log(const LogRecord& record, std::int64_t observed_ms, Encoding encoding) {
-  return encode(encoding, [&](auto& to) {
-    using Writer = std::decay_t<decltype(to)>;
+std::string encode_log(const LogRecord& record, std::int64_t observed_ms) {
+  return encode([&](ProtobufWriter& to) {
     if (record.time_ms > 0) to.fixed64(logs::time, to_ns(record.time_ms));
-    to.enumeration(logs::severity, record.is_error ? logs::error : logs::info);
+    to.uint32(logs::severity, record.is_error ? logs::error : logs::info);
     to.text(logs::severity_text, record.is_error ? "ERROR" : "INFO");
-    to.message(logs::body, [&](Writer& body) { body.bytes(common::any_string, record.body); });
+    to.message(logs::body, [&] { to.bytes(common::any_string, record.body); });
     write_attributes(to, logs::attributes, record.attributes);
     if (record.in) {
       to.id(logs::trace_id, {record.in->trace.high, record.in->trace.low});
@@ -312,8 +219,21 @@ std::string encode_log(const LogRecord& record, std::int64_t observed_ms, Encodi
   });
 }
 
-std::string encode_metric(const Metric& metric, Encoding encoding) {
-  return encode(encoding, [&](auto& to) { write_metric(to, metric); });
+std::string encode_metric(const Metric& metric) {
+  return encode([&](ProtobufWriter& to) {
+    to.text(metrics::name, metric.name);
+    to.text(metrics::description, metric.description);
+    to.text(metrics::unit, metric.unit);
+    const Field kind = metric.kind == Metric::Kind::gauge ? metrics::gauge
+                       : metric.kind == Metric::Kind::sum ? metrics::sum
+                                                          : metrics::histogram;
+    to.message(kind, [&] {
+      for (const Point& point : metric.points)
+        to.message(metrics::points, [&] { write_point(to, metric, point); });
+      if (metric.kind != Metric::Kind::gauge) to.uint32(metrics::temporality, metrics::cumulative);
+      if (metric.kind == Metric::Kind::sum) to.flag(metrics::monotonic, true);
+    });
+  });
 }
 
 std::size_t count_of(const EncodedByHost& messages) {
@@ -339,20 +259,25 @@ EncodedByHost take_half(EncodedByHost& from) {
   return taken;
 }
 
-std::string traces_request(const EncodedByHost& spans, Resource resource, Encoding encoding) {
-  return request(trace_envelope, spans, std::move(resource), encoding);
+std::string encode_request(const EncodedByHost& messages, const Resource& resource) {
+  return encode([&](ProtobufWriter& to) {
+    for (const auto& [host, each] : messages)
+      to.message(envelope::resources, [&, &host = host, &each = each] {
+        to.message(envelope::resource, [&] { write_resource(to, resource, host); });
+        to.message(envelope::scopes, [&] {
+          to.message(envelope::scope, [&] {
+            to.text(common::scope, scope_name);
+            to.text(common::scope_version, resource.service_version);
+          });
+          for (const std::string& message : each) to.bytes(envelope::items, message);
+          to.text(envelope::schema, schema_url);
+        });
+        to.text(envelope::schema, schema_url);
+      });
+  });
 }
 
-std::string logs_request(const EncodedByHost& records, Resource resource, Encoding encoding) {
-  return request(logs_envelope, records, std::move(resource), encoding);
-}
-
-std::string metrics_request(const EncodedByHost& metrics, Resource resource, Encoding encoding) {
-  return request(metrics_envelope, metrics, std::move(resource), encoding);
-}
-
-PartialSuccess parse_answer(std::string_view body, Encoding encoding) {
-  if (encoding == Encoding::json) return parse_json_answer(body);
+PartialSuccess parse_answer(std::string_view body) {
   PartialSuccess result;
   ProtobufReader reader(body);
   while (const auto outer = reader.next()) {

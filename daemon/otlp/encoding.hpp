@@ -1,4 +1,4 @@
-// Spans, log records and metrics as OTLP messages, in both encodings, and the collector's answers. Pure.
+// Spans, log records and metrics as OTLP messages in protobuf, and the collector's answers. Pure.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,20 +13,17 @@
 
 namespace earshot::otlp {
 
-enum class Encoding { protobuf, json };
-std::string_view content_type(Encoding encoding);
-
-/// What all signals of a host have in common.
+/// What all signals have in common, apart from their host.
 struct Resource {
-  std::string service_name = "earshot", service_version, host;
+  std::string service_name = "earshot", service_version;
   std::vector<std::pair<std::string, std::string>> more;  // further attributes
 };
 
 /// One message of its kind, to be put into a request later.
-std::string encode_span(const Span& span, Encoding encoding);
-std::string encode_log(const LogRecord& record, std::int64_t observed_ms, Encoding encoding);
+std::string encode_span(const Span& span);
+std::string encode_log(const LogRecord& record, std::int64_t observed_ms);
 /// REQUIRES: it has points.
-std::string encode_metric(const Metric& metric, Encoding encoding);
+std::string encode_metric(const Metric& metric);
 
 /// Encoded messages of one signal, by host.
 using EncodedByHost = std::map<std::string, std::vector<std::string>, std::less<>>;
@@ -35,16 +32,14 @@ std::size_t count_of(const EncodedByHost& messages);
 /// Moves the later half of the messages out of `from`, the smaller one if their number is odd.
 EncodedByHost take_half(EncodedByHost& from);
 
-/// `resource.host` is replaced.
-std::string traces_request(const EncodedByHost& spans, Resource resource, Encoding encoding);
-std::string logs_request(const EncodedByHost& records, Resource resource, Encoding encoding);
-std::string metrics_request(const EncodedByHost& metrics, Resource resource, Encoding encoding);
+/// Of messages of one signal: an Export<Signal>ServiceRequest.
+std::string encode_request(const EncodedByHost& messages, const Resource& resource);
 
 /// The `partial_success` of an answer. Another text than an answer counts as a complete success.
 struct PartialSuccess {
   std::uint64_t rejected = 0;
   std::string message;
 };
-PartialSuccess parse_answer(std::string_view body, Encoding encoding);
+PartialSuccess parse_answer(std::string_view body);
 
 }  // namespace earshot::otlp

@@ -420,7 +420,7 @@ void Exporter::add_span(const Span& span, std::string_view host, std::string_vie
     return;
   }
   if (metric_exporter_) metric_exporter_->on_span(span, program, host);
-  if (config_.traces.is_on()) uploader_.add_span(host, encode_span(span, config_.traces.encoding));
+  if (config_.traces.is_on()) uploader_.add_span(host, encode_span(span));
 }
 
 /// `newest_ms`: the time of an event without one. `in`: the span that was open before or after the event.
@@ -439,7 +439,7 @@ void Exporter::add_log(const WireFrame& frame, std::int64_t newest_ms, std::stri
   record.attributes.label("gen_ai.conversation.id", frame.session);
   record.attributes.label("earshot.stream", frame.stream);
   record.attributes.label("earshot.cursor", to_string(*frame.cursor));
-  uploader_.add_log(frame.host, encode_log(record, now_ms, config_.logs.encoding));
+  uploader_.add_log(frame.host, encode_log(record, now_ms));
 }
 
 void Exporter::add_subagent(std::string_view session, std::string_view key, const SpanContext& span) {

@@ -105,7 +105,7 @@ std::deque<EncodedByHost> MetricExporter::collect(std::size_t bytes_max) {
     for (const Metric& metric :
          collector.collect(found == numbers.end() ? SessionNumbers() : found->second, wall_now_ms())) {
       if (metric.points.empty()) continue;
-      std::string encoded = encode_metric(metric, config_.metrics.encoding);
+      std::string encoded = encode_metric(metric);
       if (parts.empty() || bytes + encoded.size() > bytes_max) parts.emplace_back(), bytes = 0;
       bytes += encoded.size();
       parts.back()[host].push_back(std::move(encoded));
@@ -122,7 +122,7 @@ void MetricExporter::send() {
 
 void MetricExporter::send_next() {
   if (unsent_.empty()) return;
-  std::string body = metrics_request(unsent_.front(), config_.resource, config_.metrics.encoding);
+  std::string body = encode_request(unsent_.front(), config_.resource);
   unsent_.pop_front();
   sender_.send(requests_.make(config_.metrics, std::move(body)),
                [this](const Response& response) { on_response(response); });

@@ -11,7 +11,7 @@ Requests::Requests(boost::asio::io_context& io, boost::asio::any_io_executor dis
 Request Requests::make(const SignalConfig& signal, std::string body) const {
   Request request{signal.url, signal.headers, std::move(body), signal.tls_ca, signal.timeout.count()};
   request.headers.insert(request.headers.end(), file_headers_.begin(), file_headers_.end());
-  request.headers.push_back("Content-Type: " + std::string(content_type(signal.encoding)));
+  request.headers.push_back("Content-Type: application/x-protobuf");
   return request;
 }
 

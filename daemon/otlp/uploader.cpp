@@ -101,10 +101,7 @@ void Uploader::flush() {
 void Uploader::send_next() {
   if (stopped_ || sender_.is_busy()) return;
   const Signal& signal = signals_.front();
-  const SignalConfig& config = *signal.config;
-  std::string body = (&config == &config_.traces ? traces_request : logs_request)(
-      signal.items, config_.resource, config.encoding);
-  sender_.send(requests_.make(config, std::move(body)),
+  sender_.send(requests_.make(*signal.config, encode_request(signal.items, config_.resource)),
                [this](const Response& response) { on_response(response); });
 }
 
@@ -127,7 +124,7 @@ void Uploader::on_response(const Response& response) {
     return send_next();
   }
   if (response.status >= 200 && response.status <= 299) {
-    const PartialSuccess partial = parse_answer(response.body, signal.config->encoding);
+    const PartialSuccess partial = parse_answer(response.body);
     const std::uint64_t rejected = std::min<std::uint64_t>(partial.rejected, items);
     counts_.exported += items - rejected;
     counts_.rejected += rejected;

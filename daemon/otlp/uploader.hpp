@@ -54,7 +54,6 @@ class Uploader {
            std::uint64_t seed);
 
   bool has_room() const { return pending_.bytes < batch_bytes_max && pending_.items < batch_items_max; }
-  /// Encoded with the encoding of its signal.
   void add_span(std::string_view host, std::string encoded);
   void add_log(std::string_view host, std::string encoded);
   /// To be done with the next batch, whose data leads up to it.

@@ -22,7 +22,7 @@ class Export final : public otlp::SpanSink {
   }
   void on_span(const otlp::Span& span) override {
     fuzz::require(span.start_ms <= span.end_ms, "a span does not end before it starts");
-    fuzz::require(fuzz::is_json(encode_span(span, otlp::Encoding::json)), "a span is JSON");
+    fuzz::require(!encode_span(span).empty(), "a span can be encoded");
     metrics_.on_span(span, "program");
   }
   void on_subagent(std::string_view, const otlp::SpanContext&) override {}

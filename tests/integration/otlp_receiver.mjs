@@ -20,7 +20,7 @@ const messages = {
   "/v1/logs": [collector.logs.v1.ExportLogsServiceRequest, collector.logs.v1.ExportLogsServiceResponse, "rejectedLogRecords"],
 };
 
-// As the JSON encoding has it: ids in hexadecimal, 64-bit integers as strings.
+// Ids in hexadecimal, 64-bit integers as strings.
 function plain(value) {
   if (value instanceof Uint8Array) return Buffer.from(value).toString("hex");
   if (Array.isArray(value)) return value.map(plain);
@@ -52,13 +52,11 @@ function answer(request, response, body) {
   if (now.limit !== undefined && body.length > now.limit) return response.writeHead(413).end();
   if (now.token !== undefined && request.headers.authorization !== now.token) return response.writeHead(401).end();
   const [Request, Response, rejected] = messages[request.url];
-  const isJson = request.headers["content-type"] === "application/json";
-  const decoded = isJson ? JSON.parse(body) : plain(Request.decode(body));
-  const line = { path: request.url, headers: request.headers, raw: body.toString("latin1"), ...decoded };
+  const line = { path: request.url, headers: request.headers, raw: body.toString("latin1"), ...plain(Request.decode(body)) };
   fs.appendFileSync(file, JSON.stringify(line) + "\n");
   const partial = now.partial ? { partialSuccess: { [rejected]: now.partial, errorMessage: "not these" } } : {};
-  response.writeHead(200, { "content-type": request.headers["content-type"] });
-  response.end(isJson ? JSON.stringify(partial) : Response.encode(Response.fromObject?.(partial) ?? partial).finish());
+  response.writeHead(200, { "content-type": "application/x-protobuf" });
+  response.end(Response.encode(Response.fromObject?.(partial) ?? partial).finish());
 }
 
 server.listen(Number(port), "127.0.0.1", () => console.log(server.address().port));

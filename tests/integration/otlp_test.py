@@ -71,26 +71,22 @@ class Otlp(OtlpCase):
         session.tool_call("Bash", {"command": "sleep 60"})
         return session
 
-    def test_each_turn_tool_subagent_and_wait_is_one_span_in_both_encodings(self):
+    def test_each_turn_tool_subagent_and_wait_is_one_span(self):
         self.write_turns()
-        for protocol in ("http/protobuf", "http/json"):
-            with self.subTest(protocol=protocol):
-                receiver = self.receiver()
-                daemon = self.exporting(receiver, settings=f'protocol = "{protocol}"\n', state=os.path.join(self.home, protocol.replace("/", "-")))
-                expected = self.expected(daemon)
-                self.assertEqual({each.identity[0] for each in expected}, {"turn", "tool", "agent", "wait"})
-                self.assert_exported(receiver, expected)
-                kinds = {request["headers"]["content-type"] for request in receiver.received()}
-                self.assertEqual(kinds, {"application/json" if protocol == "http/json" else "application/x-protobuf"})
-                spans = receiver.spans()
-                self.assertEqual({span.host for span in spans}, {daemon.host})
-                by_id = {span.id: span for span in spans}
-                for span in spans:  # one trace per turn, with its subagents
-                    if span.parent in by_id:
-                        self.assertEqual(span.trace, by_id[span.parent].trace)
-                own = [span for span in spans if "/subagents/" in span.attributes.get("earshot.stream", "")]
-                self.assertEqual([by_id[span.parent].name for span in own], ["invoke_agent general-purpose"])
-                daemon.stop()
+        receiver = self.receiver()
+        daemon = self.exporting(receiver)
+        expected = self.expected(daemon)
+        self.assertEqual({each.identity[0] for each in expected}, {"turn", "tool", "agent", "wait"})
+        self.assert_exported(receiver, expected)
+        self.assertEqual({request["headers"]["content-type"] for request in receiver.received()}, {"application/x-protobuf"})
+        spans = receiver.spans()
+        self.assertEqual({span.host for span in spans}, {daemon.host})
+        by_id = {span.id: span for span in spans}
+        for span in spans:  # one trace per turn, with its subagents
+            if span.parent in by_id:
+                self.assertEqual(span.trace, by_id[span.parent].trace)
+        own = [span for span in spans if "/subagents/" in span.attributes.get("earshot.stream", "")]
+        self.assertEqual([by_id[span.parent].name for span in own], ["invoke_agent general-purpose"])
 
     def test_new_events_are_exported_and_a_restart_repeats_nothing(self):
         receiver = self.receiver()
@@ -410,14 +406,14 @@ class Otlp(OtlpCase):
         receiver = self.receiver()
         session = Session(self.root)
         session.turn("hello")
-        environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{receiver.port}", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
+        environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{receiver.port}", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
                        "OTEL_EXPORTER_OTLP_HEADERS": "x-tenant=a%20b,x-key=k", "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=test",
                        "OTEL_SERVICE_NAME": "lamp"}
         daemon = self.configured('[otlp]\nretain = "36500d"\n', environment=environment)
         self.assert_exported(receiver, self.expected(daemon))
         request = receiver.received()[0]
         self.assertEqual((request["headers"]["content-type"], request["headers"]["x-tenant"], request["headers"]["x-key"]),
-                         ("application/json", "a b", "k"))
+                         ("application/x-protobuf", "a b", "k"))
         resource = {a["key"]: a["value"]["stringValue"] for a in request["resourceSpans"][0]["resource"]["attributes"]}
         self.assertEqual((resource["service.name"], resource["deployment.environment"], resource["host.name"]), ("lamp", "test", daemon.host))
         daemon.stop()
@@ -425,7 +421,7 @@ class Otlp(OtlpCase):
         headers = os.path.join(self.home, "headers")
         with open(os.open(headers, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
             file.write("# of the collector\nAuthorization: Bearer abc\n")
-        daemon = self.exporting(other, settings='protocol = "http/protobuf"\nheaders_file = "headers"\n', environment=environment,
+        daemon = self.exporting(other, settings='headers_file = "headers"\n', environment=environment | {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
                                 state=os.path.join(self.home, "other"))
         self.assert_exported(other, self.expected(daemon))
         headers = other.received()[0]["headers"]
@@ -441,7 +437,7 @@ class Otlp(OtlpCase):
         endpoint = 'endpoint = "http://127.0.0.1:9"\n'
         for text, code, message in (
                 ('endpoint = "ftp://collector"\n', 2, "must be the address of a collector"),
-                (endpoint + 'protocol = "grpc"\n', 2, "http/protobuf"),
+                (endpoint + 'protocol = "http/json"\n', 2, "earshot.toml:3: `protocol` is no key any more: it is always http/protobuf"),
                 (endpoint + 'header_file = "x"\n', 2, "did you mean `headers_file`"),
                 (endpoint + 'headers_file = "readable"\n', 1, "others can read it"),
                 (endpoint + 'headers_file = "broken"\n', 1, "broken:1: must be"),

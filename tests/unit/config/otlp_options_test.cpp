@@ -22,7 +22,8 @@ TEST_CASE("variables of OpenTelemetry that cannot be used are warnings") {
       {"", {{endpoint, collector}, {protocol, "grpc"}}, false, protocol + ": `grpc`"},
       {"", {{protocol, "grpc"}, {"OTEL_RESOURCE_ATTRIBUTES", "x"}}, false, ""},
       {own, {{endpoint, collector}, {protocol, "grpc"}}, true, ""},
-      {"[otlp]\nprotocol = \"http/json\"\n", {{endpoint, collector}, {protocol, "grpc"}}, true, ""},
+      {"", {{endpoint, collector}, {protocol, "http/json"}}, false, protocol + ": `http/json`"},
+      {"", {{endpoint, collector}, {protocol, "http/protobuf"}}, true, ""},
       {own, {{"OTEL_RESOURCE_ATTRIBUTES", "lamp"}}, true, "OTEL_RESOURCE_ATTRIBUTES: must be"},
       {own, {{"OTEL_RESOURCE_ATTRIBUTES", "a=%ff"}}, true, "OTEL_RESOURCE_ATTRIBUTES: must be"},
       {own, {{"OTEL_SERVICE_NAME", "\xff"}}, true, "OTEL_SERVICE_NAME: is not UTF-8"},
@@ -70,7 +71,7 @@ TEST_CASE("a variable of one signal wins over the general one, an empty one coun
   fixture.variables.insert({{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318/base/"},
                             {"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://127.0.0.1:9/mine"},
                             {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", ""},
-                            {"OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"},
+                            {"OTEL_EXPORTER_OTLP_PROTOCOL", ""},
                             {"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "http/protobuf"},
                             {"OTEL_EXPORTER_OTLP_HEADERS", "x-key=general"},
                             {"OTEL_EXPORTER_OTLP_METRICS_HEADERS", "x-key=own"},
@@ -83,8 +84,6 @@ TEST_CASE("a variable of one signal wins over the general one, an empty one coun
   CHECK(config.traces.url == "http://127.0.0.1:4318/base/v1/traces");
   CHECK(config.logs.url == "http://127.0.0.1:4318/base/v1/logs");
   CHECK(config.metrics.url == "http://127.0.0.1:9/mine");
-  CHECK(config.traces.encoding == otlp::Encoding::json);
-  CHECK(config.metrics.encoding == otlp::Encoding::protobuf);
   CHECK(config.traces.headers == std::vector<std::string>{"x-key: general"});
   CHECK(config.metrics.headers == std::vector<std::string>{"x-key: own"});
   CHECK(config.traces.timeout == std::chrono::milliseconds(3000));

@@ -24,7 +24,7 @@ Span small_span() {
 
 TEST_CASE("a span as protobuf bytes") {
   // Written by hand from trace.proto: field and wire type, length, content.
-  CHECK(earshot::to_hex(encode_span(small_span(), Encoding::protobuf)) ==
+  CHECK(earshot::to_hex(encode_span(small_span())) ==
         "0a10"
         "0102030405060708090a0b0c0d0e0f10"
         "1208"
@@ -37,20 +37,12 @@ TEST_CASE("a span as protobuf bytes") {
         "7a021802");          // status: error
 }
 
-TEST_CASE("a span as JSON: ids as hexadecimal digits, 64 bits as strings, enums as numbers") {
-  CHECK(encode_span(small_span(), Encoding::json) ==
-        R"({"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"1112131415161718","name":"x","kind":1,)"
-        R"("startTimeUnixNano":"1000000","endTimeUnixNano":"2000000",)"
-        R"("attributes":[{"key":"n","value":{"intValue":"3"}}],"status":{"code":2}})");
-}
-
 TEST_CASE("times beyond the range of nanoseconds are cut") {
   Span span = small_span();
   span.start_ms = -1;
   span.end_ms = std::numeric_limits<std::int64_t>::max();
-  const std::string json = encode_span(span, Encoding::json);
-  CHECK(json.find(R"("startTimeUnixNano":"0")") != json.npos);
-  CHECK(json.find(R"("endTimeUnixNano":"9223372036854000000")") != json.npos);
+  const std::string hex = earshot::to_hex(encode_span(span));
+  CHECK(hex.find("390000000000000000418029f4ffffffff7f") != hex.npos);  // 0 and 9,223,372,036,854,000,000
 }
 
 TEST_CASE("halves of messages are the messages, in their order, by host") {
@@ -68,18 +60,13 @@ TEST_CASE("halves of messages are the messages, in their order, by host") {
   CHECK(uneven == EncodedByHost{{"a", {"1"}}, {"b", {"2", "3"}}});
 }
 
-TEST_CASE("the rejected part of an answer is read in both encodings") {
+TEST_CASE("the rejected part of an answer is read") {
   const std::string bytes = {'\x0a', '\x07', '\x08', '\x05', '\x12', '\x03', 'b', 'a', 'd'};
-  const PartialSuccess partial = parse_answer(bytes, Encoding::protobuf);
+  const PartialSuccess partial = parse_answer(bytes);
   CHECK(partial.rejected == 5);
   CHECK(partial.message == "bad");
-  const PartialSuccess json =
-      parse_answer(R"({"partialSuccess":{"rejectedSpans":"5","errorMessage":"bad"}})", Encoding::json);
-  CHECK(json.rejected == 5);
-  CHECK(json.message == "bad");
-  for (const Encoding encoding : {Encoding::protobuf, Encoding::json})
-    for (const char* other : {"", "{}", "<html>", "\x0a\xff\xff\xff\xff", "\x0b"})
-      CHECK(parse_answer(other, encoding).rejected == 0);
+  for (const char* other : {"", "{}", "<html>", "\x0a\xff\xff\xff\xff", "\x0b"})
+    CHECK(parse_answer(other).rejected == 0);
 }
 
 TEST_CASE("positions are read as they were written, and other texts are not") {

@@ -122,7 +122,7 @@ Feed timeless_turns() {
 
 std::vector<std::string> encoded(const std::vector<Span>& spans) {
   std::vector<std::string> all;
-  for (const Span& each : spans) all.push_back(encode_span(each, Encoding::protobuf));
+  for (const Span& each : spans) all.push_back(encode_span(each));
   return all;
 }
 
