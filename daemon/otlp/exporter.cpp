@@ -18,16 +18,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds tick_interval{1000};
 constexpr milliseconds unreadable_retry_delay{30'000};
-constexpr milliseconds stalled_max{5'000};           // of a transcript that may still be read in parts
 constexpr std::int64_t file_time_slack_ms = 10'000;  // of a file, after the time of its last event
-
-/// How much was exported, the last one included.
-std::vector<Cursor> marks_of(const Position& position) {
-  std::vector<Cursor> marks = position.marks;
-  if (position.exported != begin_cursor && (marks.empty() || is_after(position.exported, marks.back())))
-    marks.push_back(position.exported);
-  return marks;
-}
 
 std::string key_of(std::string_view session, std::string_view key) {
   return std::string(session) + '\n' + std::string(key);
@@ -38,10 +29,11 @@ std::string key_of(std::string_view session, std::string_view key) {
 /// Takes the spans of one event.
 class Exporter::Sink final : public SpanSink {
  public:
-  Sink(Exporter& exporter, const WireFrame& frame, std::string_view program, bool is_new)
-      : exporter_(exporter), frame_(frame), program_(program), is_new_(is_new) {}
+  Sink(Exporter& exporter, const WireFrame& frame, std::string_view program, const Stream& stream,
+       bool is_new)
+      : exporter_(exporter), frame_(frame), program_(program), stream_(stream), is_new_(is_new) {}
   void on_span(const Span& span) override {
-    if (is_new_) exporter_.add_span(span, frame_.host, program_);
+    if (is_new_) exporter_.add_span(span, frame_.host, program_, stream_.counted_ms);
   }
   void on_subagent(std::string_view key, const SpanContext& span) override {
     exporter_.add_subagent(frame_.session, key, span);
@@ -51,17 +43,35 @@ class Exporter::Sink final : public SpanSink {
   Exporter& exporter_;
   const WireFrame& frame_;
   const std::string_view program_;
+  const Stream& stream_;
   const bool is_new_;  // otherwise its spans were exported before the start
 };
 
-Exporter::Stream::Stream(Position position)
-    : spans(position.anchor, position.anchor_ms),
-      last(position.anchor),
-      check(marks_of(position), position.anchor),
-      marks(marks_of(position)),
-      newest_ms(position.newest_ms),
-      stored_parent(position.parent) {
-  if (!check.is_complete()) from = std::move(position);
+Exporter::Stream::Stream(const Position& from)
+    : spans(from.anchor, from.anchor_ms),
+      last(from.anchor),
+      exported(from.exported),
+      newest_ms(from.newest_ms),
+      stored_parent(from.parent) {}
+
+Position Exporter::Stream::position() const {
+  const SpanContext* parent = spans.parent();
+  return {is_after(exported, last) ? exported : last, spans.anchor(), newest_ms,
+          parent ? std::optional(*parent) : stored_parent, spans.anchor_ms()};
+}
+
+void Exporter::Stream::read_again() {
+  const Position before = position();
+  exported = before.exported;
+  stored_parent = before.parent;
+  spans = StreamSpans();
+  last = begin_cursor;
+}
+
+void Exporter::Stream::export_again() {
+  read_again();
+  exported = begin_cursor;
+  counted_ms = std::max(counted_ms, std::exchange(newest_ms, 0));
 }
 
 Exporter::Exporter(boost::asio::io_context& io, boost::asio::any_io_executor disk, serve::Server& server,
@@ -129,15 +139,12 @@ ExporterMetrics Exporter::metrics() const {
   return metrics;
 }
 
-/// As long as a stream waits for its parent, or for what was exported of it.
+/// As long as a stream waits for its parent.
 void Exporter::tick() {
   is_ticking_ = false;
   release_held();
-  find_rewritten();
-  const bool is_waiting = std::any_of(streams_.begin(), streams_.end(), [](const auto& each) {
-    return each.second.from || !each.second.held.empty();
-  });
-  if (is_waiting) tick_later();
+  if (std::any_of(streams_.begin(), streams_.end(), [](const auto& each) { return each.second.held_since; }))
+    tick_later();
 }
 
 void Exporter::tick_later() {
@@ -163,8 +170,9 @@ void Exporter::find_renamed() {
   for (const Renamed& each : renamed) {
     if (streams_.find(each.from) != streams_.end()) {
       on_renamed(each.session, each.from, each.to);
-    } else if (streams_.find(each.to) == streams_.end() && !position_of(each.to)) {
-      if (const Position* position = position_of(each.from)) away_.set(each.to, Position(*position));
+    } else if (streams_.find(each.to) == streams_.end() && !positions_.find(each.to)) {
+      positions_.set(each.to, Position(*positions_.find(each.from)));
+      file_.changed();
     }
   }
 }
@@ -190,7 +198,7 @@ void Exporter::subscribe_all() {
     const bool is_live = each.transcript() != nullptr;
     auto known = streams_.find(each.name());
     if (known == streams_.end()) {
-      const Position* position = position_of(each.name());
+      const Position* position = positions_.find(each.name());
       // One that was written later may have been rewritten to the same length.
       const std::uint64_t bytes = each.published_bytes();
       const bool is_complete = position && (bytes == position->exported.offset || bytes == unknown_bytes) &&
@@ -203,7 +211,6 @@ void Exporter::subscribe_all() {
     after.push_back(each.name() + ':' + (last == begin_cursor ? "" : to_string(last)));
   });
   local_client_->subscribe(std::move(subscription));
-  tick_later();
 }
 
 /// Continues each stream where it is, for one that must be read from its beginning.
@@ -214,99 +221,55 @@ void Exporter::resubscribe() {
     for (auto& [name, stream] : streams_) {
       stream.held.clear();  // sent again
       stream.held_since.reset();
-      if (stream.differs) read_again(stream);
     }
     held_bytes_ = 0;
     subscribe_all();
   });
 }
 
-/// Where a stream without an entry continues; null: at its beginning.
-const Position* Exporter::position_of(std::string_view name) const {
-  const Position* position = away_.find(name);
-  return position ? position : positions_.find(name);
-}
-
 /// A stream that is sent from its first line, if it is not known.
 Exporter::StreamMap::value_type& Exporter::stream_of(std::string_view name) {
   const auto known = streams_.find(name);
-  if (known != streams_.end()) return *known;
-  const Position* found = position_of(name);
-  Position position = found ? *found : Position{};
-  position.anchor = begin_cursor;
-  position.anchor_ms = 0;
-  position.parent.reset();
-  tick_later();
-  return *streams_.emplace(std::string(name), Stream(std::move(position))).first;
+  if (known != streams_.end()) return known->second.is_removed = false, *known;
+  Stream stream;
+  if (const Position* position = positions_.find(name)) {
+    stream = Stream(*position);
+    stream.read_again();
+  }
+  return *streams_.emplace(std::string(name), std::move(stream)).first;
 }
 
-Position Exporter::position_at(const Stream& stream) {
-  Position position{stream.last, stream.spans.anchor(),    stream.newest_ms,
-                    {},          stream.spans.anchor_ms(), stream.marks.stored()};
-  if (const SpanContext* parent = stream.spans.parent()) position.parent = *parent;
-  if (!position.marks.empty() && position.marks.back() == position.exported) position.marks.pop_back();
-  return position;
-}
-
-/// The transcript went away, or has another history. If it returns, or as far as the new history has the same
-/// beginning, nothing is exported twice.
-void Exporter::on_away(std::string_view name) {
+/// If the transcript returns, what was exported is not exported again. The stream is forgotten when the
+/// collector has accepted its last events.
+void Exporter::on_removed(std::string_view name) {
   const auto known = streams_.find(name);
   if (known == streams_.end()) return;
   Stream& stream = known->second;
-  Position position = stream.from ? std::move(*stream.from) : position_at(stream);
-  if (position.exported != begin_cursor) {
-    // Its events may wait in a batch: the position is stored with them.
-    if (touched_.erase(known->first) > 0) uploader_.add_position(known->first, position);
-    if (!stream.from) position.marks = stream.marks.all();
-    away_.set(known->first, std::move(position));
-  }
   for (const std::string& held : stream.held) held_bytes_ -= std::min(held_bytes_, held.size());
-  streams_.erase(known);
+  stream.held.clear();
+  stream.held_since.reset();
+  touched_.erase(known->first);
+  stream.is_touched = false;
+  const Position position = stream.position();
+  stream.read_again();
+  if (stream.exported == begin_cursor) return static_cast<void>(streams_.erase(known));
+  stream.is_removed = true;
+  uploader_.add_position(known->first, position);
 }
 
 /// What was exported is remembered under the new name at once: it may be asked for after a restart.
 void Exporter::on_renamed(std::string_view session, std::string_view from, std::string_view to) {
   const auto known = streams_.find(from);
   if (known == streams_.end()) return;
-  if (streams_.find(to) != streams_.end()) return on_away(from);  // its events came before this frame
+  if (streams_.find(to) != streams_.end()) return on_removed(from);  // its events came before this frame
   touched_.erase(known->first);
   auto moved = streams_.extract(known);
   moved.key() = to;
   Stream& stream = streams_.insert(std::move(moved)).position->second;
   stream.is_touched = false;
-  uploader_.add_position(std::string(to), stream.from ? *stream.from : position_at(stream));
+  uploader_.add_position(std::string(to), stream.position());
   if (const auto main = main_streams_.find(session); main != main_streams_.end() && main->second == from)
     main->second = to;
-}
-
-/// Its transcript differs from what was exported after the last mark that was found: what follows is
-/// exported.
-void Exporter::read_again(Stream& stream) {
-  Position position = std::move(*stream.from);
-  const Cursor matched = stream.check.matched();
-  position.exported = matched;
-  std::erase_if(position.marks, [&](const Cursor& mark) { return is_after(mark, matched); });
-  stream = Stream(std::move(position));
-}
-
-/// Streams of which everything was read, but not what was exported: later events would be taken for those.
-void Exporter::find_rewritten() {
-  const tail::Archive* archive = server_.context().archive;
-  if (!caught_up_ || resubscribe_pending_ || !archive) return;
-  bool is_found = false;
-  for (auto& [name, stream] : streams_) {
-    if (!stream.from || !stream.held.empty()) continue;
-    const tail::Stream* file = archive->find(name);
-    if (!file) continue;
-    const Transcript* transcript = file->transcript();
-    // A cold one was read completely before the bookmark.
-    if (transcript && is_after(transcript->last_event(), stream.last)) continue;
-    if (!stream.stalled_since) stream.stalled_since = Clock::now();
-    if (Clock::now() - *stream.stalled_since < stalled_max) continue;
-    stream.differs = is_found = true;
-  }
-  if (is_found) resubscribe();
 }
 
 // --- Frames ---
@@ -316,9 +279,10 @@ bool Exporter::has_room() const {
 }
 
 void Exporter::on_frame(std::string_view payload) {
-  if (resubscribe_pending_) return;  // the next subscription repeats it
   const auto frame = parser_.parse(payload);
   if (!frame) return;
+  // The next subscription repeats the others.
+  if (resubscribe_pending_ && frame->type != "reset" && frame->type != "stream.removed") return;
   if (frame->is_event()) {
     on_event(*frame, payload);
   } else if (frame->type == "session") {
@@ -330,10 +294,9 @@ void Exporter::on_frame(std::string_view payload) {
   } else if (frame->type == "stream.renamed") {
     on_renamed(frame->session, frame->text("from"), frame->text("to"));
   } else if (frame->type == "stream.removed") {
-    on_away(frame->stream);
+    on_removed(frame->stream);
   } else if (frame->type == "bookmark") {
-    if (!caught_up_ && frame->flag("complete")) caught_up_ = Clock::now();
-    add_ended_waits();
+    if (const auto bookmark = parser_.tree(payload)) on_bookmark(*frame, *bookmark);
   } else if (frame->type == "lagged") {
     resubscribe();
   } else if (frame->type == "error") {
@@ -371,18 +334,12 @@ void Exporter::on_event(const WireFrame& frame, std::string_view payload) {
 
 void Exporter::handle(StreamMap::value_type& named, const WireFrame& frame, std::string_view payload) {
   auto& [name, stream] = named;
-  if (stream.differs || !is_after(*frame.cursor, stream.last)) return;
-  stream.stalled_since.reset();
-  const ReplayCheck::Result result = stream.check.on_event(*frame.cursor);
-  if (result == ReplayCheck::Result::differs) {
-    stream.differs = true;
+  if (resubscribe_pending_ || !is_after(*frame.cursor, stream.last)) return;
+  if (is_rewritten(stream.exported, stream.last, *frame.cursor)) {
+    stream.export_again();
     return resubscribe();
   }
-  const bool is_new = result == ReplayCheck::Result::fresh;
-  if (stream.from && stream.check.is_complete()) {
-    stream.from.reset();
-    away_.remove(name);
-  }
+  const bool is_new = is_after(*frame.cursor, stream.exported);
   const serve::Session* session = server_.context().sessions.find(frame.session);
   SessionNames names;
   if (session) names = {session->program, session->project};
@@ -393,7 +350,7 @@ void Exporter::handle(StreamMap::value_type& named, const WireFrame& frame, std:
   const SpanContext* parent = is_subagent_turn ? parent_of(stream, frame) : nullptr;
   const bool is_logged = is_new && config_.logs.is_on();
   const std::optional<SpanContext> before = is_logged ? stream.spans.context_of(frame) : std::nullopt;
-  Sink sink(*this, frame, names.program, is_new);
+  Sink sink(*this, frame, names.program, stream, is_new);
   stream.spans.on_event(frame, names, parent, sink);
   stream.last = *frame.cursor;
   stream.newest_ms = std::max(stream.newest_ms, frame.time_ms);
@@ -405,7 +362,6 @@ void Exporter::handle(StreamMap::value_type& named, const WireFrame& frame, std:
     waits_.on_turn_finished(frame.session, frame.time_ms);  // the time of an inferred end is not that end's
   }
   if (!is_new) return;
-  stream.marks.add(*frame.cursor);
   if (is_logged) {
     const std::optional<SpanContext> after = stream.spans.context_of(frame);
     add_log(frame, stream.newest_ms, payload, after ? after : before);
@@ -414,12 +370,14 @@ void Exporter::handle(StreamMap::value_type& named, const WireFrame& frame, std:
   uploader_.flush_soon();
 }
 
-void Exporter::add_span(const Span& span, std::string_view host, std::string_view program) {
+/// `counted_ms`: spans that ended until then are in the metrics already.
+void Exporter::add_span(const Span& span, std::string_view host, std::string_view program,
+                        std::int64_t counted_ms) {
   if (span.end_ms <= 0 || span.end_ms < wall_now_ms() - config_.retain.count()) {
     ++expired_;
     return;
   }
-  if (metric_exporter_) metric_exporter_->on_span(span, program, host);
+  if (metric_exporter_ && span.end_ms > counted_ms) metric_exporter_->on_span(span, program, host);
   if (config_.traces.is_on()) uploader_.add_span(host, encode_span(span));
 }
 
@@ -523,7 +481,7 @@ void Exporter::add_ended_waits() {
   if (!caught_up_) return;
   for (const StatusWaits::Ended& each : waits_.take_ended()) {
     const serve::Session* session = server_.context().sessions.find(each.wait.session);
-    add_span(wait_span(each.wait, each.end_ms), each.wait.host, session ? session->program : "");
+    add_span(wait_span(each.wait, each.end_ms), each.wait.host, session ? session->program : "", 0);
   }
 }
 
@@ -531,11 +489,27 @@ void Exporter::on_reset(const WireFrame& frame) {
   const std::string_view reason = frame.text("reason");
   if (reason == "unreadable")
     return call_after(unreadable_timer_, unreadable_retry_delay, &Exporter::resubscribe);
-  on_away(frame.stream);
-  // The answer to `after` has newer events only: read from the first line.
-  if (reason == "unknown" || frame.text("id").empty()) return;
-  stream_of(frame.stream);
-  resubscribe();
+  if (reason == "unknown") return on_removed(frame.stream);
+  stream_of(frame.stream).second.export_again();
+  if (!frame.text("id").empty()) resubscribe();  // the answer to `after` has newer events only
+}
+
+/// Everything up to these cursors was sent.
+void Exporter::on_bookmark(const WireFrame& frame, const simdjson::dom::element& bookmark) {
+  if (!caught_up_ && frame.flag("complete")) caught_up_ = Clock::now();
+  add_ended_waits();
+  simdjson::dom::array cursors;
+  if (const auto list = dom::member(bookmark, "cursors"); !list || list->get_array().get(cursors)) return;
+  for (const simdjson::dom::element each : cursors) {
+    const auto end = serve::message::parse_stream_cursor(dom::as_text(each));
+    const auto known = end ? streams_.find(end->stream) : streams_.end();
+    if (known == streams_.end()) continue;
+    Stream& stream = known->second;
+    // The transcript ends before the event that was exported last.
+    if (!is_after(stream.exported, stream.last) || end->cursor.offset >= stream.exported.offset) continue;
+    stream.export_again();
+    resubscribe();
+  }
 }
 
 // --- Sending ---
@@ -545,16 +519,19 @@ StreamPositions Exporter::take_positions() {
   for (const std::string& name : std::exchange(touched_, {}))
     if (const auto found = streams_.find(name); found != streams_.end()) {
       found->second.is_touched = false;
-      positions.emplace_back(name, position_at(found->second));
+      positions.emplace_back(name, found->second.position());
     }
   return positions;
 }
 
 void Exporter::on_done(StreamPositions positions) {
-  for (auto& [stream, position] : positions) {
-    const Position* known = positions_.find(stream);
+  for (auto& [name, position] : positions) {
+    const auto stream = streams_.find(name);
+    if (stream != streams_.end() && stream->second.is_removed && stream->second.exported == position.exported)
+      streams_.erase(stream);
+    const Position* known = positions_.find(name);
     if (known && *known == position) continue;
-    positions_.set(stream, std::move(position));
+    positions_.set(name, std::move(position));
     file_.changed();
   }
 }

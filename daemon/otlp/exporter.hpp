@@ -1,7 +1,8 @@
 // Exports the daemon's events as OpenTelemetry traces, metrics and logs. It is an in-process client of the
 // server that takes the events of a moment together, in slices, so that it delays no other client: events
-// that it cannot take now stay in the transcripts and are read from there later. What was exported is
-// remembered by cursor in the state directory.
+// that it cannot take now stay in the transcripts and are read from there later. Of each stream the state
+// directory has the last event that was exported. If the transcript does not contain it any more, the stream
+// is exported again: the same events give the same ids.
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
@@ -17,7 +18,6 @@
 
 #include "base/clock.hpp"
 #include "otlp/config.hpp"
-#include "otlp/exported_marks.hpp"
 #include "otlp/metric_exporter.hpp"
 #include "otlp/positions.hpp"
 #include "otlp/requests.hpp"
@@ -68,21 +68,24 @@ class Exporter final : private serve::InProcessListener, private UploaderListene
  private:
   struct Stream {
     Stream() = default;
-    /// Continues at the anchor, or reads again what was exported from the first line.
-    explicit Stream(Position from);
+    /// Continues at the anchor.
+    explicit Stream(const Position& from);
+    Position position() const;
+    /// Its events are sent from the first line; those up to `exported` are not exported again.
+    void read_again();
+    /// The transcript was rewritten: all its events are exported.
+    void export_again();
 
     StreamSpans spans;
-    Cursor last = begin_cursor;  // of the last event that was handled
-    ReplayCheck check;           // which events were exported before
-    Marks marks;                 // of exported events
+    Cursor last = begin_cursor;      // of the last event that was handled
+    Cursor exported = begin_cursor;  // events up to here were exported before
     std::int64_t newest_ms = 0;
-    std::optional<SpanContext> stored_parent = {};        // of the turn at the anchor
-    std::optional<Position> from = {};                    // until the check is complete
-    bool differs = false;                                 // from what was exported: to be read again
-    std::optional<Clock::time_point> stalled_since = {};  // without an event, and what was exported not found
-    std::deque<std::string> held = {};                    // frames that wait for the parent's span
+    std::int64_t counted_ms = 0;                    // spans that ended until then are in the metrics already
+    std::optional<SpanContext> stored_parent = {};  // of the turn at the anchor
+    std::deque<std::string> held = {};              // frames that wait for the parent's span
     std::optional<Clock::time_point> held_since = {};
     bool is_touched = false;  // it is in touched_
+    bool is_removed = false;  // and did not return
   };
   using StreamMap = std::map<std::string, Stream, std::less<>>;
   class Sink;
@@ -95,21 +98,18 @@ class Exporter final : private serve::InProcessListener, private UploaderListene
   void on_status(const WireFrame& frame, const simdjson::dom::element& status);
   void add_ended_waits();
   void on_reset(const WireFrame& frame);
+  void on_bookmark(const WireFrame& frame, const simdjson::dom::element& bookmark);
 
   void subscribe_all();
   void resubscribe();
-  const Position* position_of(std::string_view name) const;
   StreamMap::value_type& stream_of(std::string_view name);
-  static Position position_at(const Stream& stream);
-  void on_away(std::string_view name);
+  void on_removed(std::string_view name);
   void on_renamed(std::string_view session, std::string_view from, std::string_view to);
   void find_renamed();
-  void find_rewritten();
-  static void read_again(Stream& stream);
   const SpanContext* parent_of(const Stream& stream, const WireFrame& frame) const;
   void add_subagent(std::string_view session, std::string_view key, const SpanContext& span);
   void release_held();
-  void add_span(const Span& span, std::string_view host, std::string_view program);
+  void add_span(const Span& span, std::string_view host, std::string_view program, std::int64_t counted_ms);
   void add_log(const WireFrame& frame, std::int64_t newest_ms, std::string_view payload,
                const std::optional<SpanContext>& in);
 
@@ -128,7 +128,6 @@ class Exporter final : private serve::InProcessListener, private UploaderListene
   serve::DebouncedFile file_;
   FrameParser parser_;
   StreamMap streams_;
-  Positions away_;  // of transcripts that went away or have another history, until they are read again
   std::map<std::string, std::string, std::less<>> main_streams_;  // by session
   std::map<std::string, SpanContext, std::less<>> subagents_;     // by session and key
   std::deque<std::string> subagent_order_;

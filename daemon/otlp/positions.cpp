@@ -8,6 +8,7 @@
 #include "base/hex.hpp"
 #include "base/json_scan.hpp"
 #include "base/json_writer.hpp"
+#include "otlp/wire_event.hpp"
 
 namespace earshot::otlp {
 namespace {
@@ -24,27 +25,20 @@ std::optional<SpanContext> parse_context(std::string_view text) {
   return SpanContext{{*high, *low}, *span};
 }
 
-/// Nothing if one of them is not valid.
-std::optional<std::vector<Cursor>> marks_of(const simdjson::dom::element& json) {
-  std::vector<Cursor> marks;
-  simdjson::dom::array list;
-  const auto found = dom::member(json, "marks");
-  if (!found) return marks;
-  if (found->get_array().get(list)) return std::nullopt;
-  for (const simdjson::dom::element each : list) {
-    const auto cursor = parse_cursor(dom::as_text(each));
-    if (!cursor) return std::nullopt;
-    marks.push_back(*cursor);
-  }
-  return marks;
-}
-
 std::optional<Cursor> cursor_of(const simdjson::dom::element& json, std::string_view key) {
   const std::string_view text = dom::text_of(json, key);
   return text.empty() ? begin_cursor : parse_cursor(text);
 }
 
 }  // namespace
+
+bool is_rewritten(const Cursor& exported, const Cursor& last, const Cursor& next) {
+  const auto is_same_line = [&](const Cursor& cursor) {
+    return cursor.offset == exported.offset && cursor.prefix_hash == exported.prefix_hash;
+  };
+  return is_after(exported, last) && next.offset >= exported.offset && !is_same_line(last) &&
+         !is_same_line(next);
+}
 
 std::optional<Positions> Positions::parse(std::string_view text) {
   simdjson::dom::parser parser;
@@ -57,24 +51,16 @@ std::optional<Positions> Positions::parse(std::string_view text) {
   Positions positions;
   for (const auto each : streams) {
     const auto exported = cursor_of(each.value, "exported"), anchor = cursor_of(each.value, "anchor");
-    auto marks = marks_of(each.value);
-    if (!exported || !anchor || !marks) return std::nullopt;
-    positions.all_[std::string(each.key)] = {*exported,
-                                             *anchor,
+    if (!exported || !anchor) return std::nullopt;
+    positions.all_[std::string(each.key)] = {*exported, *anchor,
                                              dom::int_of(each.value, "newest").value_or(0),
                                              parse_context(dom::text_of(each.value, "parent")),
-                                             dom::int_of(each.value, "anchor_time").value_or(0),
-                                             std::move(*marks)};
+                                             dom::int_of(each.value, "anchor_time").value_or(0)};
   }
   return positions;
 }
 
 std::string Positions::text() const {
-  std::string out = text(true);
-  return out.size() <= text_bytes_aim ? out : text(false);
-}
-
-std::string Positions::text(bool with_marks) const {
   std::string out;
   JsonWriter json(out);
   json.begin_object().member("version", version).key("streams").begin_object();
@@ -91,8 +77,6 @@ std::string Positions::text(bool with_marks) const {
     if (position.anchor_ms != 0) json.member("anchor_time", position.anchor_ms);
     if (position.parent)
       json.member("parent", to_hex(position.parent->trace) + to_hex(position.parent->span));
-    if (with_marks && !position.marks.empty())
-      json.key("marks").array(position.marks, [&](const Cursor& mark) { json.value(to_string(mark)); });
     json.end_object();
   }
   json.end_object().end_object();
@@ -111,10 +95,6 @@ void Positions::set(const std::string& stream, Position position) {
   all_.erase(std::min_element(all_.begin(), all_.end(), [](const auto& a, const auto& b) {
     return a.second.newest_ms < b.second.newest_ms;
   }));
-}
-
-void Positions::remove(std::string_view stream) {
-  if (const auto found = all_.find(stream); found != all_.end()) all_.erase(found);
 }
 
 void Positions::drop_before(std::int64_t ms) {

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/cursor.hpp"
 #include "otlp/span.hpp"
@@ -19,15 +18,18 @@ struct Position {
   std::int64_t newest_ms = 0;         // time of the newest event; 0: none has a time
   std::optional<SpanContext> parent;  // of the turn at the anchor
   std::int64_t anchor_ms = 0;         // the last known time up to the anchor; 0: none
-  std::vector<Cursor> marks = {};     // before `exported`, in their order: see Marks
   friend bool operator==(const Position&, const Position&) = default;
 };
+
+/// True if the events `last` and `next`, which follow each other, show that `exported` is not an event of
+/// this transcript: it was rewritten. A cursor contains the hash of all bytes before it. The events of one
+/// line may be others: another version of the daemon exported them.
+bool is_rewritten(const Cursor& exported, const Cursor& last, const Cursor& next);
 
 class Positions {
  public:
   static constexpr std::size_t streams_max = 8192;  // above it the stream with the oldest event is dropped
-  static constexpr std::size_t text_bytes_max = 16 << 20;  // of a text that is read
-  static constexpr std::size_t text_bytes_aim = 8 << 20;   // above it a text is written without marks
+  static constexpr std::size_t text_bytes_max = 16 << 20;
 
   /// Nothing if the text is not one that text() wrote.
   static std::optional<Positions> parse(std::string_view text);
@@ -36,14 +38,11 @@ class Positions {
 
   const Position* find(std::string_view stream) const;
   void set(const std::string& stream, Position position);
-  void remove(std::string_view stream);
   /// Drops streams whose newest event is older: nothing of them would be exported again.
   void drop_before(std::int64_t ms);
   const std::map<std::string, Position, std::less<>>& all() const { return all_; }
 
  private:
-  std::string text(bool with_marks) const;
-
   std::map<std::string, Position, std::less<>> all_;
 };
 

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "base/hex.hpp"
-#include "otlp/positions.hpp"
 
 namespace earshot::otlp {
 namespace {
@@ -67,30 +66,6 @@ TEST_CASE("the rejected part of an answer is read") {
   CHECK(partial.message == "bad");
   for (const char* other : {"", "{}", "<html>", "\x0a\xff\xff\xff\xff", "\x0b"})
     CHECK(parse_answer(other).rejected == 0);
-}
-
-TEST_CASE("positions are read as they were written, and other texts are not") {
-  Positions positions;
-  positions.set("a/b", {Cursor{10, 1, 2}, begin_cursor, 5, SpanContext{{1, 2}, 3}});
-  positions.set("c", {Cursor{20, 2, 3}, Cursor{10, 1, 2}, 7, std::nullopt, 4});
-  const auto read = Positions::parse(positions.text());
-  REQUIRE(read);
-  CHECK(read->all() == positions.all());
-  for (const char* other :
-       {"", "{}", "[]", R"({"version":2,"streams":{}})", R"({"version":1,"streams":{"a":{"exported":"x"}}})"})
-    CHECK_FALSE(Positions::parse(other));
-  positions.drop_before(6);
-  CHECK(positions.find("a/b") == nullptr);
-  CHECK(positions.find("c") != nullptr);
-}
-
-TEST_CASE("of too many streams the oldest is dropped") {
-  Positions positions;
-  for (std::size_t i = 0; i <= Positions::streams_max; ++i)
-    positions.set(std::to_string(i),
-                  {begin_cursor, begin_cursor, static_cast<std::int64_t>(i), std::nullopt});
-  CHECK(positions.all().size() == Positions::streams_max);
-  CHECK(positions.find("0") == nullptr);
 }
 
 }  // namespace earshot::otlp
