@@ -1,7 +1,6 @@
 #include "otlp/exporter.hpp"
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <random>
 #include <utility>
 
@@ -17,6 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds tick_interval{1000};
+constexpr milliseconds resubscribe_delay{500};  // after the first reset, for further ones
 constexpr milliseconds unreadable_retry_delay{30'000};
 constexpr std::int64_t file_time_slack_ms = 10'000;  // of a file, after the time of its last event
 
@@ -76,8 +76,7 @@ void Exporter::Stream::export_again() {
 
 Exporter::Exporter(boost::asio::io_context& io, boost::asio::any_io_executor disk, serve::Server& server,
                    ForEach for_each, Config config, const std::string& state)
-    : io_(io),
-      server_(server),
+    : server_(server),
       for_each_(std::move(for_each)),
       config_(std::move(config)),
       file_(io, disk, {state + "/otlp.json", "what was exported", "recent events are exported again"},
@@ -87,6 +86,7 @@ Exporter::Exporter(boost::asio::io_context& io, boost::asio::any_io_executor dis
             }),
       tick_timer_(io),
       unreadable_timer_(io),
+      resubscribe_timer_(io),
       requests_(io, std::move(disk), config_),
       uploader_(io, config_, requests_, *this, std::random_device{}()),
       metric_exporter_(config_.metrics.is_on()
@@ -113,7 +113,7 @@ void Exporter::stop() {
   if (local_client_ && metric_exporter_) metric_exporter_->stop();
   if (local_client_) std::exchange(local_client_, nullptr)->leave();
   uploader_.stop();
-  for (Timer* timer : {&tick_timer_, &unreadable_timer_}) timer->cancel();
+  for (Timer* timer : {&tick_timer_, &unreadable_timer_, &resubscribe_timer_}) timer->cancel();
 }
 
 void Exporter::flush_positions() {
@@ -181,6 +181,12 @@ void Exporter::find_renamed() {
 /// not exported completely.
 void Exporter::subscribe_all() {
   if (local_client_) local_client_->leave();
+  resubscribe_pending_ = false;
+  for (auto& [name, stream] : streams_) {
+    stream.held.clear();  // sent again
+    stream.held_since.reset();
+  }
+  held_bytes_ = 0;
   local_client_ = server_.attach(
       *this, config_.full ? serve::Audience::full : serve::Audience::meta,
       {.delay = delivery_delay, .turn_frames_max = slice_frames_max, .turn_bytes_max = slice_bytes_max});
@@ -216,15 +222,7 @@ void Exporter::subscribe_all() {
 /// Continues each stream where it is, for one that must be read from its beginning.
 void Exporter::resubscribe() {
   if (stopped_ || std::exchange(resubscribe_pending_, true)) return;
-  boost::asio::post(io_, [this, alive = std::weak_ptr<serve::InProcessClient>(local_client_)] {
-    if (alive.expired() || stopped_ || !std::exchange(resubscribe_pending_, false)) return;
-    for (auto& [name, stream] : streams_) {
-      stream.held.clear();  // sent again
-      stream.held_since.reset();
-    }
-    held_bytes_ = 0;
-    subscribe_all();
-  });
+  call_after(resubscribe_timer_, resubscribe_delay, &Exporter::subscribe_all);
 }
 
 /// A stream that is sent from its first line, if it is not known.
@@ -274,9 +272,7 @@ void Exporter::on_renamed(std::string_view session, std::string_view from, std::
 
 // --- Frames ---
 
-bool Exporter::has_room() const {
-  return !resubscribe_pending_ && uploader_.has_room() && held_bytes_ < held_bytes_max;
-}
+bool Exporter::has_room() const { return uploader_.has_room() && held_bytes_ < held_bytes_max; }
 
 void Exporter::on_frame(std::string_view payload) {
   const auto frame = parser_.parse(payload);

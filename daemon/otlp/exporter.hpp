@@ -120,7 +120,6 @@ class Exporter final : private serve::InProcessListener, private UploaderListene
   void tick_later();
   void call_after(Timer& timer, std::chrono::milliseconds delay, void (Exporter::*call)());
 
-  boost::asio::io_context& io_;
   serve::Server& server_;
   const ForEach for_each_;
   const Config config_;
@@ -139,7 +138,7 @@ class Exporter final : private serve::InProcessListener, private UploaderListene
   bool subagent_added_ = false;
 
   std::shared_ptr<serve::InProcessClient> local_client_;
-  Timer tick_timer_, unreadable_timer_;
+  Timer tick_timer_, unreadable_timer_, resubscribe_timer_;
   Requests requests_;
   Uploader uploader_;
   std::unique_ptr<MetricExporter> metric_exporter_;  // null: without metrics
