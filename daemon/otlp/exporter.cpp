@@ -182,11 +182,7 @@ void Exporter::find_renamed() {
 void Exporter::subscribe_all() {
   if (local_client_) local_client_->leave();
   resubscribe_pending_ = false;
-  for (auto& [name, stream] : streams_) {
-    stream.held.clear();  // sent again
-    stream.held_since.reset();
-  }
-  held_bytes_ = 0;
+  for (auto& [name, stream] : streams_) drop_held(stream);
   local_client_ = server_.attach(
       *this, config_.full ? serve::Audience::full : serve::Audience::meta,
       {.delay = delivery_delay, .turn_frames_max = slice_frames_max, .turn_bytes_max = slice_bytes_max});
@@ -243,14 +239,15 @@ void Exporter::on_removed(std::string_view name) {
   const auto known = streams_.find(name);
   if (known == streams_.end()) return;
   Stream& stream = known->second;
-  for (const std::string& held : stream.held) held_bytes_ -= std::min(held_bytes_, held.size());
-  stream.held.clear();
-  stream.held_since.reset();
+  drop_held(stream);
   touched_.erase(known->first);
-  stream.is_touched = false;
   const Position position = stream.position();
+  if (position.exported == begin_cursor) {
+    streams_.erase(known);
+    return;
+  }
   stream.read_again();
-  if (stream.exported == begin_cursor) return static_cast<void>(streams_.erase(known));
+  stream.is_touched = false;
   stream.is_removed = true;
   uploader_.add_position(known->first, position);
 }
@@ -408,6 +405,13 @@ void Exporter::add_subagent(std::string_view session, std::string_view key, cons
   subagent_order_.pop_front();
 }
 
+/// Its events are of another history, or are sent again.
+void Exporter::drop_held(Stream& stream) {
+  for (const std::string& each : stream.held) held_bytes_ -= std::min(held_bytes_, each.size());
+  stream.held.clear();
+  stream.held_since.reset();
+}
+
 /// Continues the streams whose parent is known by now, and those that waited too long.
 void Exporter::release_held() {
   bool is_released = false;
@@ -486,7 +490,9 @@ void Exporter::on_reset(const WireFrame& frame) {
   if (reason == "unreadable")
     return call_after(unreadable_timer_, unreadable_retry_delay, &Exporter::resubscribe);
   if (reason == "unknown") return on_removed(frame.stream);
-  stream_of(frame.stream).second.export_again();
+  Stream& stream = stream_of(frame.stream).second;
+  drop_held(stream);
+  stream.export_again();
   if (!frame.text("id").empty()) resubscribe();  // the answer to `after` has newer events only
 }
 

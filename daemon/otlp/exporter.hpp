@@ -108,6 +108,7 @@ class Exporter final : private serve::InProcessListener, private UploaderListene
   void find_renamed();
   const SpanContext* parent_of(const Stream& stream, const WireFrame& frame) const;
   void add_subagent(std::string_view session, std::string_view key, const SpanContext& span);
+  void drop_held(Stream& stream);
   void release_held();
   void add_span(const Span& span, std::string_view host, std::string_view program, std::int64_t counted_ms);
   void add_log(const WireFrame& frame, std::int64_t newest_ms, std::string_view payload,

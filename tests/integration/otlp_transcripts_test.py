@@ -118,6 +118,25 @@ class OtlpTranscripts(OtlpCase):
     def test_so_is_a_shorter_one(self):
         self.assert_turn_after_a_cut_is_exported("a third one that is longer than the next", "three")
 
+    def test_of_a_subagent_that_is_rewritten_before_its_call_is_known_the_new_history_is_exported(self):
+        receiver, session, daemon = self.exported_turns("one")
+        client = daemon.subscriber()
+        call, agent = "toolu_later", "early"
+        own = session.agent_transcript(agent, call, "look")
+        own.turn("a turn that waits for its call")
+        client.wait_frame(type="turn.finished", agent=agent)
+        with open(own.path, "w"):
+            pass
+        client.wait_frame(type="reset")
+        own.parent = None
+        own.turn("new")
+        client.wait(lambda: len(client.all(type="turn.finished", agent=agent)) == 2, "the new turn")
+        session.prompt("look around")
+        session.assistant({"type": "tool_use", "id": call, "name": "Agent", "input": {"description": "look", "subagent_type": "general-purpose"}})
+        session.agent_result(call, agent)
+        session.reply("Fine.", stop_reason="end_turn")
+        self.assert_exported(receiver, expected_spans(daemon.replay(self.root), {(session.session, agent): call}))
+
     def test_one_that_is_exported_again_counts_in_the_metrics_once(self):
         receiver, session, daemon = self.exported_turns("one", "two", environment={"OTEL_METRIC_EXPORT_INTERVAL": "200"})
         rewrite(session.path, lambda content: content.replace(b"two", b"another one"))
