@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 
 namespace earshot {
 namespace {
@@ -102,6 +103,12 @@ bool is_own_peer(int socket) {
   gid_t group = 0;
   return ::getpeereid(socket, &user, &group) == 0 && user == ::geteuid();
 #endif
+}
+
+bool is_peer_gone(int socket) {
+  char byte = 0;
+  const ssize_t got = ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
 void enable_keep_alive(int socket, int idle_s, int interval_s, int probes) {

@@ -33,6 +33,9 @@ ssize_t send_no_wait(int socket, const void* bytes, std::size_t size);
 /// Whether the process at the other end of a connected Unix socket runs as this user.
 bool is_own_peer(int socket);
 
+/// Whether the peer has closed the connection, or its direction of it, and everything it sent was read.
+bool is_peer_gone(int socket);
+
 /// Detects a peer that is gone while nothing is sent: `probes` probes, after `idle_s` seconds and then every
 /// `interval_s` seconds. No effect on a Unix socket.
 void enable_keep_alive(int socket, int idle_s, int interval_s, int probes);

@@ -59,8 +59,8 @@ Server::Server(asio::io_context& io, ServerOptions options)
   context_.records = &records_;
   context_.scans = &scans_;
   log_bytes_max_ = options.log_bytes_max;
-  context_.fill_metrics = [this](MetricsPage& page) { fill(page); };
-  context_.fill_health = [this](Health& health) { fill(health); };
+  context_.fill_metrics = [this](auto& page, const auto& sessions) { fill(page, sessions); };
+  context_.fill_health = [this](auto& health, const auto& sessions) { fill(health, sessions); };
   context_.on_status_line = [this](const StatusLine& line) { on_status_line(line); };
   context_.mark_seen = [this](const std::string& session) { return mark_seen(session); };
   context_.token_changed = [this] {
@@ -587,7 +587,7 @@ void Server::finish_stop() {
 
 // --- Metrics and health ---
 
-void Server::fill(MetricsPage& page) {
+void Server::fill(MetricsPage& page, const SessionFigures& sessions) {
   page.family("earshot_build_info", "1; which daemon this is.")
       .sample(1, {{"version", version()}, {"instance_id", context_.instance}});
   page.add(process_metrics());
@@ -612,15 +612,8 @@ void Server::fill(MetricsPage& page) {
            context_.response_bytes);
   page.add("earshot_browsers", "Browsers that are signed in.", context_.access.browsers.all().size());
   page.add("earshot_codes_outstanding", "Valid one-time codes.", context_.codes.outstanding(Clock::now()));
-  std::map<std::string, std::uint64_t> states;
-  context_.sessions.for_each([&](const Session& session) {
-    if (!session.was_live || !session.is_shown() || (session.members.empty() && !session.process_lives()))
-      return;
-    ++states[session.status && !session.status->state.empty() ? session.status->state : "unknown"];
-  });
-  page.family("earshot_sessions", "Sessions that are or were live since the start, by state.")
-      .each("state", {states.begin(), states.end()});
-  metrics_.fill(page, [this](const Session& session) { return is_live(session, context_.recent); });
+  sessions.fill(page);
+  metrics_.fill(page);
   page.add("earshot_catch_ups_total", "Streams that clients resumed.", catch_ups_.folds_begun);
   page.add("earshot_catch_up_folds", "Transcripts being read for resuming clients.", catch_ups_.folds());
   page.add("earshot_catch_up_chunk_bytes", "Memory of events read for them and not sent.",
@@ -639,7 +632,7 @@ Labelled Server::limits() const {
   return limits;
 }
 
-void Server::fill(Health& health) {
+void Server::fill(Health& health, const SessionFigures& sessions) {
   health.version = version();
   health.instance = context_.instance;
   health.host = context_.host;
@@ -648,7 +641,7 @@ void Server::fill(Health& health) {
   health.address = url();
   health.socket = socket_path();
   health.connections = connections_.size();
-  context_.sessions.for_each([&](const Session& session) { health.sessions += session.is_shown(); });
+  health.sessions = sessions.shown();
   health.limits = limits();
   if (context_.callbacks.fill_health) context_.callbacks.fill_health(health);
 }

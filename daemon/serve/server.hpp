@@ -148,10 +148,10 @@ class Server final : public tail::StreamObserver {
   void accept(int family, int descriptor, TransportKind transport_kind);
   void admit(Transport::Socket socket, TransportKind transport_kind);
   bool drop_unauthenticated(std::size_t most);
-  void fill(MetricsPage& page);
+  void fill(MetricsPage& page, const SessionFigures& sessions);
   std::string version() const;
   Labelled limits() const;  // by name
-  void fill(Health& health);
+  void fill(Health& health, const SessionFigures& sessions);
   void tick();
   template <class Run>
   void run_after(Timer& timer, std::chrono::milliseconds delay, Run run);

@@ -49,6 +49,7 @@ struct SessionProcess {
 
 class CatchUps;
 class Records;
+class SessionFigures;
 class Subscriber;
 /// Callbacks set by the daemon; null ones are skipped.
 struct DaemonCallbacks {
@@ -91,8 +92,8 @@ struct ServerContext {
   std::string page_url;            // URL of `/`
   std::string welcome_url;         // the same for clients; empty: unknown
   DaemonCallbacks callbacks;
-  std::function<void(MetricsPage&)> fill_metrics;
-  std::function<void(Health&)> fill_health;
+  std::function<void(MetricsPage&, const SessionFigures&)> fill_metrics;
+  std::function<void(Health&, const SessionFigures&)> fill_health;
   std::function<void(const StatusLine&)> on_status_line;      // null: there is no server
   std::function<bool(const std::string& session)> mark_seen;  // likewise; false: the session is unknown
   std::function<void()> token_changed;                        // closes connections that used the old token

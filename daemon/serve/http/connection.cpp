@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 
+#include "base/sockets.hpp"
 #include "serve/http/event_stream.hpp"
+#include "serve/slices.hpp"
 #include "serve/websocket/acceptor.hpp"
 #include "serve/websocket/session.hpp"
 
@@ -106,23 +108,51 @@ void HttpConnection::read_body(std::size_t bytes_max) {
 
 void HttpConnection::handle(bool cold_sessions_read) {
   enter(State::working);
-  is_reading_cold_ = false;
+  is_making_ = false;
   const Request request = transport_->request();
   const auto now = Clock::now();
   if (!cold_sessions_read || caller_.browser.empty()) caller_ = identify(request, now);
   RequestContext request_context{caller_, now, cold_sessions_read,
                                  local_address(transport_->socket(), transport_kind_)};
   is_authenticated_ |= request_context.caller.is_authenticated();
-  if (context_.response_bytes >= response_bytes_max(is_authenticated_)) {
-    context_.counters.refuse(Refusal::responses);
-    return respond(text_response(503, "too many responses are unread: retry later"));
-  }
+  if (context_.response_bytes >= response_bytes_max(is_authenticated_)) return respond(refuse_response());
   HttpResponse response = route(request, request_context, context_);
-  Caller caller = request_context.caller;
+  Caller caller = caller_;
   if (response.meta) caller.view = View::meta;
   log_access(request, caller, response);
+  if (response.kind == HttpResponse::Kind::sliced) return make(std::move(response));
+  finish(std::move(response), caller);
+}
+
+/// In slices; what was made so far counts as unread.
+void HttpConnection::make(HttpResponse sliced) {
+  is_making_ = true;
+  const auto made = std::make_shared<std::optional<HttpResponse>>(HttpResponse());
+  const auto work = [this, made, make = std::move(sliced.make)](Slice& slice) {
+    if (make(slice, **made)) return true;
+    account_response((*made)->body.size());
+    if (is_peer_gone(transport_->socket().native_handle()))
+      made->reset();
+    else if (context_.response_bytes > response_bytes_max(is_authenticated_))
+      *made = refuse_response();
+    else
+      return false;
+    return true;
+  };
+  const auto done = [this, made] { *made ? finish(std::move(**made), caller_) : drop(); };
+  if (context_.scans) return context_.scans->begin(this, SessionScans::Work(work), done);
+  drop();  // the server is gone
+}
+
+HttpResponse HttpConnection::refuse_response() {
+  context_.counters.refuse(Refusal::responses);
+  return text_response(503, "too many responses are unread: retry later");
+}
+
+void HttpConnection::finish(HttpResponse response, const Caller& caller) {
   switch (response.kind) {
     case HttpResponse::Kind::response:
+    case HttpResponse::Kind::sliced:  // made already
       return respond(response);
     case HttpResponse::Kind::cold:
       return read_cold_sessions(std::move(response));
@@ -175,7 +205,7 @@ void HttpConnection::log_access(const Request& request, const Caller& caller, co
 }
 
 void HttpConnection::read_cold_sessions(HttpResponse response) {
-  is_reading_cold_ = true;
+  is_making_ = true;
   context_.read_cold_sessions_once(std::move(response.wanted), [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (self && self->state_ == State::working) self->handle(true);
@@ -308,13 +338,14 @@ void HttpConnection::token_changed() {
 
 void HttpConnection::browser_removed(std::string_view browser) {
   if (state_ == State::session) return session_->browser_removed(browser);
-  const bool is_reading = state_ == State::working && is_reading_cold_ && caller_.browser == browser;
+  const bool is_reading = state_ == State::working && is_making_ && caller_.browser == browser;
   if (is_reading) drop();
 }
 
 void HttpConnection::drop() {
   if (is_closed()) return;
   state_ = State::closed;
+  if (context_.scans) context_.scans->cancel(this);
   account_response(0);
   if (audit_.is_pending()) audit_.log_change("anonymous", "nothing", "receives nothing");
   count_bytes();

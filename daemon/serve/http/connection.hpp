@@ -73,6 +73,9 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   void on_head();
   void read_body(std::size_t bytes_max);
   void handle(bool cold_sessions_read);
+  void make(HttpResponse sliced);
+  HttpResponse refuse_response();
+  void finish(HttpResponse response, const Caller& caller);
   void log_access(const Request& request, const Caller& caller, const HttpResponse& response);
   Caller identify(const Request& request, Clock::time_point now);
   void read_cold_sessions(HttpResponse response);
@@ -106,7 +109,7 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   std::size_t response_bytes_ = 0;                  // being written
   bool is_authenticated_ = false;                   // by a request
   Caller caller_;                                   // of the current request
-  bool is_reading_cold_ = false;                    // for the current request
+  bool is_making_ = false;                          // the response, in several turns of the loop
   bool stopping_ = false;
   std::uint64_t counted_in_ = 0, counted_out_ = 0;
 };

@@ -13,6 +13,8 @@
 
 namespace earshot::serve {
 
+class Slice;
+
 /// The kind of listener that accepted a connection.
 enum class TransportKind { tcp, unix_socket, tls };
 
@@ -94,6 +96,7 @@ struct HttpResponse {
     cold,       // repeat the request after the sessions for which `wanted` is true were read
     stored,  // complete, after the browsers were stored; if that fails: `not_stored` and the reason, as 500
     later,   // `compute` makes the response
+    sliced,  // `make` makes it
   } kind = Kind::response;
   bool meta = false;  // of websocket and events: the meta view was requested
   unsigned status = 200;
@@ -108,6 +111,8 @@ struct HttpResponse {
   std::function<bool(std::string_view session)> wanted;  // of cold
   /// Of later. Calls `done` once, on the loop, possibly after the connection was closed.
   std::function<void(std::function<void(HttpResponse)> done)> compute;
+  /// Of sliced. Continues until the slice is over; true: `made`, of any other kind, is complete.
+  std::function<bool(Slice& slice, HttpResponse& made)> make;
   std::string issued;      // for the audit log: what the caller was given; empty: nothing
   std::string not_stored;  // of stored
 };

@@ -13,7 +13,9 @@
 #include "serve/auth/secrets.hpp"
 #include "serve/http/event_stream.hpp"
 #include "serve/http/search.hpp"
+#include "serve/http/session_metrics.hpp"
 #include "serve/http/sign_in_routes.hpp"
+#include "serve/slices.hpp"
 #include "serve/stream/frames.hpp"
 
 namespace earshot::serve {
@@ -78,19 +80,37 @@ HttpResponse proof(const Request& request, const RequestContext& request_context
   return text_response(200, token_proof(context.access.token, nonce, request_context.endpoint));
 }
 
+/// A page with figures of all sessions, which `fill` makes of them.
+HttpResponse with_figures(ServerContext& context, std::function<HttpResponse(const SessionFigures&)> fill) {
+  HttpResponse sliced;
+  sliced.kind = HttpResponse::Kind::sliced;
+  sliced.make = [&context, fill = std::move(fill), figures = SessionFigures(context.sessions),
+                 last = std::string()](Slice& slice, HttpResponse& made) mutable {
+    const auto add = [&](Session& session) { figures.add(session, is_live(session, context.recent)); };
+    if (!context.sessions.visit_slice(slice, last, add)) return false;
+    made = fill(figures);
+    return true;
+  };
+  return sliced;
+}
+
 HttpResponse metrics(const Request&, const RequestContext&, ServerContext& context) {
-  MetricsPage page;
-  if (context.fill_metrics) context.fill_metrics(page);
-  HttpResponse answer;
-  answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  answer.body = std::move(page.text);
-  return answer;
+  return with_figures(context, [&context](const SessionFigures& sessions) {
+    MetricsPage page;
+    if (context.fill_metrics) context.fill_metrics(page, sessions);
+    HttpResponse answer;
+    answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    answer.body = std::move(page.text);
+    return answer;
+  });
 }
 
 HttpResponse health(const Request&, const RequestContext&, ServerContext& context) {
-  Health health;
-  if (context.fill_health) context.fill_health(health);
-  return json_response(health_json(health));
+  return with_figures(context, [&context](const SessionFigures& sessions) {
+    Health health;
+    if (context.fill_health) context.fill_health(health, sessions);
+    return json_response(health_json(health));
+  });
 }
 
 HttpResponse rotate(const Request&, const RequestContext&, ServerContext& context) {

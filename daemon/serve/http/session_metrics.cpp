@@ -164,7 +164,8 @@ void SessionMetrics::on_status(Session& session, const status::Status& next, Clo
   ++waits_[{program, label(reasons_, next.reason, values_max), ""}];
 }
 
-void SessionMetrics::fill_counters(MetricsPage& page) const {
+void SessionMetrics::fill(MetricsPage& page) {
+  count_costs();
   page.family("earshot_events_total", "Events since the start, by type.");
   for (std::size_t type = 0; type < events_.size(); ++type)
     if (events_[type] > 0) page.sample(events_[type], {{"type", event_type_names()[type]}});
@@ -206,92 +207,106 @@ std::map<std::pair<std::string, std::string>, double> SessionMetrics::cost_by_pr
   return costs;
 }
 
-void SessionMetrics::fill(MetricsPage& page, const std::function<bool(const Session&)>& is_live) {
-  count_costs();
-  fill_counters(page);
-  fill_waits(page);
-  fill_gauges(page, is_live);
+// --- SessionFigures ---
+
+void SessionFigures::add(const Session& session, bool is_live) {
+  shown_ += session.is_shown() ? 1 : 0;
+  unseen_ += session.was_live && session.is_unseen() ? 1 : 0;
+  const bool exists = !session.members.empty() || session.process_lives();
+  if (session.was_live && exists && session.is_shown())
+    ++states_[session.status && !session.status->state.empty() ? session.status->state : "unknown"];
+  add_wait(session);
+  for (const LimitState* limit : limits_of(session)) {
+    const Key key(name_or_other(sessions_.remote_host_of(session.name)), name_or_other(session.program),
+                  name_or_other(limit->limit));
+    const auto known = limits_.find(key);
+    if (known == limits_.end() && limits_.size() < limits_max) limits_.emplace(key, *limit);
+    if (known != limits_.end() && known->second.time < limit->time) known->second = *limit;
+  }
+  if (is_live) add_context(session);
 }
 
 /// By host (at a hub), program and reason: an alert on it needs no memory of single sessions.
-void SessionMetrics::fill_waits(MetricsPage& page) const {
-  std::map<Labels, double> longest;
-  const std::int64_t now = wall_now_ms();
-  sessions_.for_each([&](const Session& session) {
-    if (!session.was_live || !session.status || session.status->state != "waiting") return;
-    const auto since = parse_time(session.status->since);
-    if (!since) return;
-    const std::string& program = session.program.empty() ? session.status->program : session.program;
-    const Labels key(name_or_other(sessions_.remote_host_of(session.name)), name_or_other(program),
-                     name_or_other(session.status->reason));
-    if (longest.size() >= waits_max && !longest.contains(key)) return;
-    double& seconds = longest[key];
-    seconds = std::max(seconds, static_cast<double>(now - *since) / 1000);
-  });
+void SessionFigures::add_wait(const Session& session) {
+  if (!session.was_live || !session.status || session.status->state != "waiting") return;
+  const auto since = parse_time(session.status->since);
+  if (!since) return;
+  const std::string& program = session.program.empty() ? session.status->program : session.program;
+  const Key key(name_or_other(sessions_.remote_host_of(session.name)), name_or_other(program),
+                name_or_other(session.status->reason));
+  if (longest_waits_.size() >= waits_max && !longest_waits_.contains(key)) return;
+  double& seconds = longest_waits_[key];
+  seconds = std::max(seconds, static_cast<double>(wall_now_ms() - *since) / 1000);
+}
+
+void SessionFigures::add_context(const Session& session) {
+  Fullest one{context_ratio(session, sessions_.models()), {}};
+  const bool is_full = fullest_.size() == context_sessions_max;
+  if (one.ratio <= 0 || (is_full && one.ratio < fullest_.front().ratio)) return;
+  one.session = session.name;
+  fullest_.push_back(std::move(one));
+  std::push_heap(fullest_.begin(), fullest_.end());
+  if (!is_full) return;
+  std::pop_heap(fullest_.begin(), fullest_.end());
+  fullest_.pop_back();
+}
+
+void SessionFigures::fill(MetricsPage& page) const {
+  page.family("earshot_sessions", "Sessions that are or were live since the start, by state.")
+      .each("state", {states_.begin(), states_.end()});
   page.family("earshot_longest_wait_seconds",
               "How long the session that waits for the user longest has waited so far.");
-  for (const auto& [key, seconds] : longest) {
+  for (const auto& [key, seconds] : longest_waits_) {
     const auto& [host, program, reason] = key;
     if (host.empty())
       page.sample(seconds, {{"program", program}, {"reason", reason}});
     else
       page.sample(seconds, {{"host", host}, {"program", program}, {"reason", reason}});
   }
+  page.add("earshot_sessions_unseen", "Sessions with a finished turn that the user has not seen.", unseen_);
+  fill_contexts(page);
+  fill_limits(page);
 }
 
-void SessionMetrics::fill_gauges(MetricsPage& page,
-                                 const std::function<bool(const Session&)>& is_live) const {
-  std::uint64_t unseen = 0;
-  std::vector<std::pair<double, const Session*>> fullest;
-  // By host (at a hub), program and name: the newest.
-  std::map<std::tuple<std::string, std::string, std::string>, const LimitState*> limits;
-  sessions_.for_each([&](Session& session) {
-    unseen += session.was_live && session.is_unseen() ? 1 : 0;
-    for (const LimitState* limit : limits_of(session)) {
-      const std::tuple key(name_or_other(sessions_.remote_host_of(session.name)),
-                           name_or_other(session.program), name_or_other(limit->limit));
-      const auto known = limits.find(key);
-      if (known == limits.end() && limits.size() < limits_max) limits.emplace(key, limit);
-      if (known != limits.end() && known->second->time < limit->time) known->second = limit;
-    }
-    if (!is_live(session)) return;
-    if (const double ratio = context_ratio(session, sessions_.models()); ratio > 0)
-      fullest.emplace_back(ratio, &session);
-  });
-  page.add("earshot_sessions_unseen", "Sessions with a finished turn that the user has not seen.", unseen);
-  std::sort(fullest.begin(), fullest.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first : a.second->name < b.second->name;
-  });
-  if (fullest.size() > context_sessions_max) fullest.resize(context_sessions_max);
+void SessionFigures::fill_contexts(MetricsPage& page) const {
+  std::vector<Fullest> fullest = fullest_;
+  std::sort(fullest.begin(), fullest.end());
   page.family("earshot_session_context_ratio",
               "Used share of the context window, of the live sessions with the fullest ones.");
-  for (const auto& [ratio, session] : fullest)
-    page.sample(ratio, {{"session", shortened(session->name)},
+  for (const auto& [ratio, name] : fullest) {
+    const Session* const session = sessions_.find(name);
+    if (!session) continue;
+    page.sample(ratio, {{"session", shortened(name)},
                         {"program", name_or_other(session->program)},
                         {"project", shortened(session->project)}});
+  }
   page.family(
       "earshot_session_time_seconds",
       "How long the same sessions waited for the user, worked and were idle, until their present status "
       "began.");
-  for (const auto& [ratio, session] : fullest) {
-    const auto spent = times_of(*session);
+  for (const auto& [ratio, name] : fullest) {
+    const Session* const session = sessions_.find(name);
+    const auto spent = session ? times_of(*session) : std::nullopt;
     if (!spent) continue;
     const std::pair<std::string_view, std::int64_t> parts[] = {
         {"waiting", spent->waited}, {"working", spent->worked}, {"idle", spent->idle}};
     for (const auto& [state, ms] : parts)
-      page.sample(static_cast<double>(ms) / 1000, {{"session", shortened(session->name)},
+      page.sample(static_cast<double>(ms) / 1000, {{"session", shortened(name)},
                                                    {"program", name_or_other(session->program)},
                                                    {"project", shortened(session->project)},
                                                    {"state", state}});
   }
+}
+
+void SessionFigures::fill_limits(MetricsPage& page) const {
   page.family("earshot_limit_used_ratio",
               "Used share of the account's limits, of windows that are not over.");
-  for (const auto& [key, limit] : limits) {
+  for (const auto& [key, limit] : limits_) {
     std::map<std::string, double> windows;  // a name may be repeated
-    for (const LimitWindow& each : limit->windows) {
+    for (const LimitWindow& each : limit.windows) {
       const auto resets = parse_time(each.resets_at);
       const bool is_over = resets && *resets <= wall_now_ms();
-      if (each.used_percent && !is_over && windows.size() < values_max)
+      if (each.used_percent && !is_over && windows.size() < SessionMetrics::values_max)
         windows.emplace(name_or_other(each.name), *each.used_percent / 100);
     }
     const auto& [host, program, limit_name] = key;

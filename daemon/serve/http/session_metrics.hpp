@@ -19,14 +19,51 @@
 
 namespace earshot::serve {
 
+/// What sessions are like at present. They are added one by one, possibly in several turns of the loop.
+class SessionFigures {
+ public:
+  static constexpr std::size_t context_sessions_max = 64;  // the fullest
+  static constexpr std::size_t limits_max = 64;            // of all hosts and programs
+  static constexpr std::size_t waits_max = 256;            // hosts, programs and reasons with a present wait
+
+  /// `sessions` outlives this object.
+  explicit SessionFigures(const SessionStore& sessions) : sessions_(sessions) {}
+  /// Each session once. One that `is_live` may be shown by name.
+  void add(const Session& session, bool is_live);
+  std::size_t shown() const { return shown_; }  // that clients see
+  /// Sessions that are gone since are left out.
+  void fill(MetricsPage& page) const;
+
+ private:
+  struct Fullest {
+    double ratio = 0;
+    std::string session;
+    friend bool operator<(const Fullest& a, const Fullest& b) {  // the fullest first
+      return a.ratio != b.ratio ? a.ratio > b.ratio : a.session < b.session;
+    }
+  };
+  using Key =
+      std::tuple<std::string, std::string, std::string>;  // host (empty unless at a hub), program, name
+
+  void add_wait(const Session& session);
+  void add_context(const Session& session);
+  void fill_contexts(MetricsPage& page) const;
+  void fill_limits(MetricsPage& page) const;
+
+  const SessionStore& sessions_;
+  std::size_t shown_ = 0;
+  std::uint64_t unseen_ = 0;
+  std::map<std::string, std::uint64_t> states_;
+  std::map<Key, double> longest_waits_;  // in seconds; the name is the reason
+  std::vector<Fullest> fullest_;         // a heap, the least full on top
+  std::map<Key, LimitState> limits_;     // the newest of each name
+};
+
 /// Label values that come from transcripts are few: further ones, and those that are no names, are `(other)`.
 class SessionMetrics {
  public:
   static constexpr std::size_t programs_max = 16, models_max = 64, values_max = 16;
-  static constexpr std::size_t context_sessions_max = 64;  // the fullest
-  static constexpr std::size_t limits_max = 64;            // of all hosts and programs
-  static constexpr std::size_t hosts_max = 64;             // of a hub, with their own tokens, cost and limits
-  static constexpr std::size_t waits_max = 256;            // hosts, programs and reasons with a present wait
+  static constexpr std::size_t hosts_max = 64;  // of a hub, with their own tokens, cost and limits
   static constexpr std::string_view other = "(other)";
   static constexpr std::size_t token_kinds_count = 4;
 
@@ -44,8 +81,8 @@ class SessionMetrics {
   void skip_costs();
   /// Before the status becomes the session's.
   void on_status(Session& session, const status::Status& next, Clock::time_point now);
-  /// Sessions for which `is_live` is true are shown by name.
-  void fill(MetricsPage& page, const std::function<bool(const Session&)>& is_live);
+  /// What was counted since the start.
+  void fill(MetricsPage& page);
 
   using Labels = std::tuple<std::string, std::string, std::string>;  // unused ones are empty
   using ByHost = std::pair<std::string, Labels>;                     // the host is empty unless at a hub
@@ -60,9 +97,6 @@ class SessionMetrics {
 
   static std::string label(Names& known, std::string_view value, std::size_t values_max);
   ByHost labels_of(const Session& session, std::string_view model, std::string_view kind);
-  void fill_counters(MetricsPage& page) const;
-  void fill_waits(MetricsPage& page) const;
-  void fill_gauges(MetricsPage& page, const std::function<bool(const Session&)>& is_live) const;
 
   SessionStore& sessions_;
   Names programs_, models_, outcomes_, reasons_, hosts_;

@@ -1,7 +1,6 @@
 #include "serve/stream/session_store.hpp"
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "base/quantities.hpp"
@@ -332,44 +331,19 @@ bool SessionStore::visit_after(std::string_view name, const std::function<bool(S
   return true;
 }
 
-// --- Scans ---
+bool SessionStore::visit_slice(Slice& slice, std::string& name, const std::function<void(Session&)>& visit) {
+  return visit_after(name, [&](Session& session) {
+    name = session.name;
+    visit(session);
+    return !slice.is_over();
+  });
+}
 
 void SessionScans::begin(const void* owner, Visit visit, std::function<void()> done) {
-  Scan scan{owner, std::move(visit), std::move(done)};
-  if (run_slice(scan)) return scan.done();
-  scans_.push_back(std::move(scan));
-  run_soon();
-}
-
-void SessionScans::cancel(const void* owner) {
-  std::erase_if(scans_, [owner](const Scan& scan) { return scan.owner == owner; });
-}
-
-/// True if all sessions were visited.
-bool SessionScans::run_slice(Scan& scan) {
-  const auto end = Clock::now() + slice_time_max;
-  std::size_t visited = 0;
-  return sessions_.visit_after(scan.last, [&](Session& session) {
-    scan.visit(session);
-    scan.last = session.name;
-    return ++visited < slice_sessions_max && Clock::now() < end;
-  });
-}
-
-void SessionScans::run_soon() {
-  if (scans_.empty() || std::exchange(posted_, true)) return;
-  boost::asio::post(io_, [this, alive = std::weak_ptr<char>(alive_)] {
-    if (alive.expired()) return;
-    posted_ = false;
-    if (scans_.empty()) return;
-    Scan scan = std::move(scans_.front());
-    scans_.pop_front();
-    if (run_slice(scan))
-      scan.done();
-    else
-      scans_.push_back(std::move(scan));
-    run_soon();
-  });
+  const auto work = [this, visit = std::move(visit), last = std::string()](Slice& slice) mutable {
+    return sessions_.visit_slice(slice, last, visit);
+  };
+  begin(owner, Work(work), std::move(done));
 }
 
 }  // namespace earshot::serve

@@ -1,9 +1,7 @@
 // Sessions, each with its streams, status and `session` frame.
 #pragma once
 #include <array>
-#include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,6 +18,7 @@
 #include "base/containers.hpp"
 #include "core/event_json.hpp"
 #include "models/usage_ledger.hpp"
+#include "serve/slices.hpp"
 #include "serve/stream/live_log.hpp"
 #include "serve/stream/seen_marks.hpp"
 #include "serve/stream/session_numbers.hpp"
@@ -227,6 +226,8 @@ class SessionStore {
   void for_each(const std::function<void(const Session&)>& visit) const;
   /// Visits sessions with a name after `name`, by name, until `visit` returns false. False: there are more.
   bool visit_after(std::string_view name, const std::function<bool(Session&)>& visit);
+  /// Visits them until the slice is over; `name` becomes that of the last one. True: there are no more.
+  bool visit_slice(Slice& slice, std::string& name, const std::function<void(Session&)>& visit);
 
  private:
   Session& make(std::string_view name);
@@ -255,38 +256,21 @@ class SessionStore {
   BoundedMap<std::string, removed_max> removed_;  // projects by Member::id
 };
 
-/// Visits all sessions for a client in slices, so that neither many sessions nor slow filters delay others:
-/// one slice per turn of the loop, clients in turn. A session that is created meanwhile may be missed.
-class SessionScans {
+/// Visits all sessions for a client in slices, so that neither many sessions nor slow filters delay others. A
+/// session that is created meanwhile may be missed.
+class SessionScans : public Slices {
  public:
-  static constexpr std::size_t slice_sessions_max = 1024;
-  static constexpr std::chrono::microseconds slice_time_max{1000};
+  static constexpr std::size_t slice_sessions_max = Slice::steps_max;
   using Visit = std::function<void(Session&)>;
 
-  SessionScans(boost::asio::io_context& io, SessionStore& sessions) : io_(io), sessions_(sessions) {}
-  SessionScans(const SessionScans&) = delete;
-  SessionScans& operator=(const SessionScans&) = delete;
+  SessionScans(boost::asio::io_context& io, SessionStore& sessions) : Slices(io), sessions_(sessions) {}
 
-  /// Visits all sessions, then calls `done`, during the call if one slice is enough. One scan per owner.
+  using Slices::begin;
+  /// Visits all sessions, then calls `done`, during the call if one slice is enough.
   void begin(const void* owner, Visit visit, std::function<void()> done);
-  void cancel(const void* owner);
-  std::size_t pending() const { return scans_.size(); }
 
  private:
-  struct Scan {
-    const void* owner;
-    Visit visit;
-    std::function<void()> done;
-    std::string last = {};  // visited session
-  };
-  bool run_slice(Scan& scan);
-  void run_soon();
-
-  boost::asio::io_context& io_;
   SessionStore& sessions_;
-  std::deque<Scan> scans_;
-  bool posted_ = false;
-  std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 
 }  // namespace earshot::serve

@@ -104,6 +104,17 @@ struct ServerFixture {
   Server server;
 };
 
+/// The text of /metrics.
+inline std::string metrics_page(const Server& server) {
+  serve::SessionFigures figures(server.context().sessions);
+  server.context().sessions.for_each([&](const serve::Session& session) {
+    figures.add(session, is_live(session, server.context().recent));
+  });
+  serve::MetricsPage page;
+  server.context().fill_metrics(page, figures);
+  return page.text;
+}
+
 inline std::size_t count(const std::vector<std::string>& names, std::string_view name) {
   return static_cast<std::size_t>(std::count(names.begin(), names.end(), name));
 }

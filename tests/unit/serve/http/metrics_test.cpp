@@ -29,9 +29,7 @@ std::string some() {
     page.add(TeamMetrics{"hub", {{"open", "Whether.", false, 1}, {"received", "How many.", true, 5}}});
   };
   fixture.server.set_callbacks(std::move(callbacks));
-  MetricsPage page;
-  fixture.server.context().fill_metrics(page);
-  return page.text;
+  return test::metrics_page(fixture.server);
 }
 
 bool has_line(const std::string& text, const std::string& line) {

@@ -3,6 +3,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "serve/http/session_metrics.hpp"
+#include "serve/slices.hpp"
+
 namespace router_test {
 
 using namespace earshot::serve;
@@ -20,7 +23,14 @@ struct ServerFixture {
                    AuthResult auth_result = AuthResult::owner, std::string_view body = {},
                    std::string_view content_type = "application/json") {
     Request request{method, target, {"127.0.0.1:7717"}, {}, {}, false, content_type, {}, body};
-    return route(request, {{TransportKind::tcp, auth_result}, now}, context);
+    HttpResponse response = route(request, {{TransportKind::tcp, auth_result}, now}, context);
+    if (response.kind != HttpResponse::Kind::sliced) return response;
+    HttpResponse made;
+    for (bool is_complete = false; !is_complete;) {
+      Slice slice;
+      is_complete = response.make(slice, made);
+    }
+    return made;
   }
   HttpResponse ask_socket(std::string_view method, std::string_view target, std::string_view body = {}) {
     Request request{method, target, {"localhost"}, {}, {}, false, {}, {}, body};
@@ -109,6 +119,31 @@ TEST_CASE("each path has its methods and its required permission") {
     REQUIRE(fixture.ask("GET", path, AuthResult::wrong_token).status == 401);
   REQUIRE(fixture.ask("GET", "/healthz", AuthResult::wrong_token).status == 200);
   REQUIRE(fixture.ask("GET", "/v1/events").kind == HttpResponse::Kind::events);
+}
+
+TEST_CASE("fault 141: each session that exists throughout is counted once, in several turns of the loop") {
+  ServerFixture fixture;
+  earshot::status::Status status;
+  status.source = "registry";
+  const auto add = [&](const std::string& name) -> Session& {
+    Session& session = fixture.context.sessions.find_or_create(name);
+    session.status = status;
+    return session;
+  };
+  constexpr std::size_t many = 5000;
+  for (std::size_t n = 0; n < many; ++n) add("s" + std::to_string(n));
+  std::size_t counted = 0;
+  fixture.context.fill_health = [&](Health&, const SessionFigures& sessions) { counted = sessions.shown(); };
+  const HttpResponse health = route({"GET", "/v1/health", {"localhost"}, {}, {}},
+                                    {{TransportKind::tcp, AuthResult::owner}, fixture.now}, fixture.context);
+  std::size_t turns = 0;
+  for (HttpResponse made; made.body.empty(); ++turns) {
+    add("a" + std::to_string(turns));  // before those that were visited, but for the first one
+    Slice slice;
+    health.make(slice, made);
+  }
+  REQUIRE(turns >= many / Slice::steps_max);
+  REQUIRE(counted == many + 1);
 }
 
 TEST_CASE("a status line is accepted on the Unix socket only") {

@@ -15,11 +15,7 @@ using namespace earshot::test;
 namespace {
 
 struct MetricsFixture : ServerFixture {
-  std::string page() {
-    MetricsPage page;
-    server.context().fill_metrics(page);
-    return page.text;
-  }
+  std::string page() { return metrics_page(server); }
   /// The value of a sample; empty: there is none.
   std::string value(const std::string& sample) {
     const std::string text = page(), line = "\n" + sample + " ";
@@ -255,7 +251,7 @@ TEST_CASE("the fullest contexts, the limits and unseen sessions are gauges") {
   MetricsFixture fixture;
   fixture.server.set_seen(SeenMarks(0));
   CHECK(fixture.value("earshot_sessions_unseen") == "0");
-  for (std::size_t n = 0; n < SessionMetrics::context_sessions_max + 5; ++n) {
+  for (std::size_t n = 0; n < SessionFigures::context_sessions_max + 5; ++n) {
     const std::string name = "s" + std::to_string(n);
     fixture.turn(fixture.stream(name), 1);
     StatusLine line;
@@ -268,12 +264,12 @@ TEST_CASE("the fullest contexts, the limits and unseen sessions are gauges") {
     }
     fixture.server.on_status_line(line);
   }
-  CHECK(fixture.value("earshot_sessions_unseen") == std::to_string(SessionMetrics::context_sessions_max + 5));
-  CHECK(fixture.samples("earshot_session_context_ratio") == SessionMetrics::context_sessions_max);
+  CHECK(fixture.value("earshot_sessions_unseen") == std::to_string(SessionFigures::context_sessions_max + 5));
+  CHECK(fixture.samples("earshot_session_context_ratio") == SessionFigures::context_sessions_max);
   const std::string sample =
       R"(earshot_session_context_ratio{session="s68",program="claude-code",project="/home/u/api"})";
   CHECK(std::stod(fixture.value(sample)) > 0);
-  CHECK(fixture.samples("earshot_session_time_seconds") == 3 * SessionMetrics::context_sessions_max);
+  CHECK(fixture.samples("earshot_session_time_seconds") == 3 * SessionFigures::context_sessions_max);
   CHECK(
       std::stod(fixture.value(
           R"(earshot_session_time_seconds{session="s68",program="claude-code",project="/home/u/api",state="working"})")) >
