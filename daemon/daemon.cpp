@@ -162,6 +162,7 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
                 watchers_.mux().notify({watch::ChangeHint::Where::directory, mount});
               }),
       folds_(fold_threads()),
+      cold_lists_(io),
       server_(io, server_options(options, resources.secrets, version)),
       watchers_(io, disk_.get_executor(), watch_mode(options.watch), sweep_intervals(options)),
       search_(make_search(io, options, resources.secrets, redactor_, models_, server_, version,
@@ -199,7 +200,8 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
     };
   }
   server_.set_cold_session_reader(
-      [this](auto is_requested, auto on_done) { read_cold(is_requested, std::move(on_done)); });
+      [this](auto is_requested, auto on_done) { read_cold(std::move(is_requested), std::move(on_done)); },
+      [this](const std::string& session) { return !tail_.cold_streams_of(session).empty(); });
   server_.set_models(models_);
   server_.set_archive(tail_);
   server_.set_redaction(redactor_, options.redact);
@@ -434,14 +436,21 @@ void Daemon::on_todos(const std::string& session) {
   server_.todos_changed(session, serve::FileTodos{list->todos, list->modified});
 }
 
-void Daemon::read_cold(const std::function<bool(std::string_view)>& is_requested,
-                       std::function<void()> on_done) {
+/// Lists them in slices.
+void Daemon::read_cold(std::function<bool(std::string_view)> is_requested, std::function<void()> on_done) {
+  constexpr std::size_t files_per_step = 32;
   auto read = std::make_shared<ColdRead>();
-  tail_.for_each([&](const tail::Stream& stream) {
-    if (!stream.transcript() && is_requested(stream.session())) read->names.push_back(stream.name());
-  });
   read->on_done = std::move(on_done);
-  read_next(read);
+  const auto list = [this, read, is_requested = std::move(is_requested),
+                     place = tail::Tail::Place()](serve::Slice& slice) mutable {
+    const auto add = [&](const tail::Stream& stream) {
+      if (!stream.transcript() && is_requested(stream.session())) read->names.push_back(stream.name());
+    };
+    while (tail_.for_some(place, files_per_step, add))
+      if (slice.is_over()) return false;
+    return true;
+  };
+  cold_lists_.begin(read.get(), list, [this, read] { read_next(read); });
 }
 
 void Daemon::read_next(const std::shared_ptr<ColdRead>& read) {

@@ -19,6 +19,7 @@
 #include "serve/debounced_file.hpp"
 #include "serve/http/metrics.hpp"
 #include "serve/server.hpp"
+#include "serve/slices.hpp"
 #include "serve/websocket/acceptor.hpp"
 #include "status/status_tracker.hpp"
 #include "tail/tail.hpp"
@@ -90,7 +91,7 @@ class Daemon final : public status::StatusObserver {
   struct ColdRead;
 
   void read_session(const std::string& session);
-  void read_cold(const std::function<bool(std::string_view)>& is_requested, std::function<void()> on_done);
+  void read_cold(std::function<bool(std::string_view)> is_requested, std::function<void()> on_done);
   void read_next(const std::shared_ptr<ColdRead>& read);
   void ready();
   void log_problems() const;
@@ -112,6 +113,7 @@ class Daemon final : public status::StatusObserver {
   std::string url_;
   watch::Mounts mounts_;  // before what reads the roots
   boost::asio::thread_pool disk_{1}, folds_;
+  serve::Slices cold_lists_;
   serve::Server server_;
   watch::Watchers watchers_;
   std::unique_ptr<status::StatusTracker> status_tracker_;

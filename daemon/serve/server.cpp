@@ -526,12 +526,13 @@ void Server::tick() {
 
 // --- Cold sessions ---
 
-void Server::set_cold_session_reader(ReadColdSessions read_cold) {
+void Server::set_cold_session_reader(ReadColdSessions read_cold,
+                                     std::function<bool(const std::string& session)> has_cold) {
+  context_.has_cold_session = std::move(has_cold);
   context_.read_cold_sessions = [this, read_cold](auto wanted, std::function<void()> then) {
-    ++cold_reads_;
-    read_cold(std::move(wanted), [this, then = std::move(then)] {
-      --cold_reads_;
+    read_cold(std::move(wanted), [then = std::move(then), in_use = context_.cold_sessions_in_use]() mutable {
       then();
+      in_use.reset();
     });
   };
   context_.read_cold_sessions_once = [this](auto wanted, std::function<void()> then) {
@@ -541,23 +542,29 @@ void Server::set_cold_session_reader(ReadColdSessions read_cold) {
   };
 }
 
+bool Server::uses_cold_sessions() const { return context_.cold_sessions_in_use.use_count() > 1; }
+
 void Server::release_soon() {
-  run_after(releases_, context_.limits.tick, [this] { cold_reads_ > 0 ? release_soon() : release(); });
+  run_after(releases_, context_.limits.tick, [this] { uses_cold_sessions() ? release_soon() : release(); });
 }
 
-/// Forgets the transcripts of sessions that were read for a response and are not live.
+/// Forgets, in slices, the transcripts of sessions that were read for a response and are not live.
 void Server::release() {
-  std::vector<std::string> streams;
-  context_.sessions.for_each([&](const Session& session) {
+  const auto visit = [this](const Session& session) {
     const auto names_it = [&](const auto& wanted) { return wanted(session.name); };
-    if (is_live(session, context_.recent) || std::none_of(releasable_.begin(), releasable_.end(), names_it))
+    if (uses_cold_sessions() || is_live(session, context_.recent) ||
+        std::none_of(releasable_.begin(), releasable_.end(), names_it))
       return;
+    std::vector<std::string> streams;
     for (const Member& member : session.members) streams.push_back(member.stream->name());
+    for (const std::string& stream : streams)
+      if (context_.archive) context_.archive->release(stream);
+  };
+  scans_.begin(&releases_, SessionScans::Visit(visit), [this] {
+    if (uses_cold_sessions()) return release_soon();  // again, for those that were left out
+    releasable_.clear();
+    if (retired_ > 0) purge();
   });
-  releasable_.clear();
-  for (const std::string& stream : streams)
-    if (context_.archive) context_.archive->release(stream);
-  if (retired_ > 0) purge();
 }
 
 void Server::purge() {

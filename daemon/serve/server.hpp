@@ -94,7 +94,8 @@ class Server final : public tail::StreamObserver {
   void on_batch_end() override;
 
   /// Reads transcripts that were not read yet, for clients that request all sessions.
-  void set_cold_session_reader(ReadColdSessions read_cold);
+  void set_cold_session_reader(ReadColdSessions read_cold,
+                               std::function<bool(const std::string& session)> has_cold);
   /// The redactor, which outlives all connections. Without `on` the owner on the Unix socket receives
   /// unredacted text.
   void set_redaction(const TextFilter& filter, bool on) {
@@ -157,6 +158,7 @@ class Server final : public tail::StreamObserver {
   void run_after(Timer& timer, std::chrono::milliseconds delay, Run run);
   void tick_later();
   void purge();
+  bool uses_cold_sessions() const;
   void release_soon();
   void release();
   void touch(Session& session, bool transcript_changed);
@@ -192,7 +194,6 @@ class Server final : public tail::StreamObserver {
   std::vector<std::uint32_t> pending_, throttled_;
   bool is_flushed_ = false;  // nothing was received since on_flush()
   bool wake_posted_ = false, ticking_ = false;
-  std::size_t cold_reads_ = 0;                                             // in progress
   std::vector<std::function<bool(std::string_view session)>> releasable_;  // read for one response
   std::function<void()> stopped_;
   std::size_t log_bytes_max_ = 0;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -83,8 +84,11 @@ struct ServerContext {
   const TextFilter* filter = nullptr;            // the redactor; outlives all connections
 
   ReadColdSessions read_cold_sessions;  // null: there are no cold transcripts
-  /// The same for one response; later the transcripts are released.
+  /// The same for one response; later the transcripts are released, while nobody shares
+  /// `cold_sessions_in_use`.
   ReadColdSessions read_cold_sessions_once;
+  std::shared_ptr<void> cold_sessions_in_use = std::make_shared<char>();
+  std::function<bool(const std::string& session)> has_cold_session;  // null: likewise
 
   OneTimeCodes codes;
   Counters counters;

@@ -43,15 +43,7 @@ void Server::on_host_clock(const std::string& host, std::int64_t offset_ms) {
 
 bool Server::mark_seen(const std::string& name) {
   Session* session = context_.sessions.find(name);
-  bool is_known = session != nullptr;
-  if (!is_known && context_.read_cold_sessions)
-    context_.read_cold_sessions(
-        [&](std::string_view each) {
-          is_known |= each == name;
-          return false;  // only list them
-        },
-        [] {});
-  if (!is_known) return false;
+  if (!session && !(context_.has_cold_session && context_.has_cold_session(name))) return false;
   // The transcript's time is compared with others of the same clock; of an unread one, this clock is as good.
   const std::int64_t until_ms = session ? session->finished_ms() : wall_now_ms();
   if (!context_.sessions.seen().mark(name, until_ms)) return true;

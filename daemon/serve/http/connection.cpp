@@ -102,25 +102,23 @@ void HttpConnection::read_body(std::size_t bytes_max) {
   transport_->read_body(bytes_max, [self = shared_from_this()](Fault fault) {
     if (self->state_ != State::reading) return;
     if (fault != Fault::none) return self->on_fault(fault);
-    self->handle(false);
+    self->handle();
   });
 }
 
-void HttpConnection::handle(bool cold_sessions_read) {
+void HttpConnection::handle() {
   enter(State::working);
   is_making_ = false;
   const Request request = transport_->request();
   const auto now = Clock::now();
-  if (!cold_sessions_read || caller_.browser.empty()) caller_ = identify(request, now);
-  RequestContext request_context{caller_, now, cold_sessions_read,
-                                 local_address(transport_->socket(), transport_kind_)};
+  caller_ = identify(request, now);
+  RequestContext request_context{caller_, now, local_address(transport_->socket(), transport_kind_)};
   is_authenticated_ |= request_context.caller.is_authenticated();
   if (context_.response_bytes >= response_bytes_max(is_authenticated_)) return respond(refuse_response());
   HttpResponse response = route(request, request_context, context_);
   Caller caller = caller_;
   if (response.meta) caller.view = View::meta;
   log_access(request, caller, response);
-  if (response.kind == HttpResponse::Kind::sliced) return make(std::move(response));
   finish(std::move(response), caller);
 }
 
@@ -152,17 +150,17 @@ HttpResponse HttpConnection::refuse_response() {
 void HttpConnection::finish(HttpResponse response, const Caller& caller) {
   switch (response.kind) {
     case HttpResponse::Kind::response:
-    case HttpResponse::Kind::sliced:  // made already
       return respond(response);
-    case HttpResponse::Kind::cold:
-      return read_cold_sessions(std::move(response));
     case HttpResponse::Kind::stored:
       return store_browsers(std::move(response));
     case HttpResponse::Kind::later:
-      return response.compute([weak = weak_from_this()](const HttpResponse& computed) {
+      is_making_ = true;
+      return response.compute([weak = weak_from_this()](HttpResponse computed) {
         const auto self = weak.lock();
-        if (self && self->state_ == State::working) self->respond(computed);
+        if (self && self->state_ == State::working) self->finish(std::move(computed), self->caller_);
       });
+    case HttpResponse::Kind::sliced:
+      return make(std::move(response));
     case HttpResponse::Kind::events:
       return EventStream::start(*this, session_, caller, response);
     case HttpResponse::Kind::websocket:
@@ -202,14 +200,6 @@ void HttpConnection::log_access(const Request& request, const Caller& caller, co
       response.kind == HttpResponse::Kind::websocket || response.kind == HttpResponse::Kind::events;
   subscribes ? audit_.log(caller.name(), what, caller.permission())
              : audit_.log_change(caller.name(), what, caller.permission());
-}
-
-void HttpConnection::read_cold_sessions(HttpResponse response) {
-  is_making_ = true;
-  context_.read_cold_sessions_once(std::move(response.wanted), [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (self && self->state_ == State::working) self->handle(true);
-  });
 }
 
 void HttpConnection::store_browsers(HttpResponse response) {
@@ -334,12 +324,12 @@ void HttpConnection::stop() {
 
 void HttpConnection::token_changed() {
   if (state_ == State::session) session_->token_changed();
+  if (state_ == State::working && is_making_ && caller_.is_by_owner_token()) drop();
 }
 
 void HttpConnection::browser_removed(std::string_view browser) {
   if (state_ == State::session) return session_->browser_removed(browser);
-  const bool is_reading = state_ == State::working && is_making_ && caller_.browser == browser;
-  if (is_reading) drop();
+  if (state_ == State::working && is_making_ && caller_.browser == browser) drop();
 }
 
 void HttpConnection::drop() {

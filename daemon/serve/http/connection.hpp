@@ -72,13 +72,12 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   void on_fault(Fault fault);
   void on_head();
   void read_body(std::size_t bytes_max);
-  void handle(bool cold_sessions_read);
+  void handle();
   void make(HttpResponse sliced);
   HttpResponse refuse_response();
   void finish(HttpResponse response, const Caller& caller);
   void log_access(const Request& request, const Caller& caller, const HttpResponse& response);
   Caller identify(const Request& request, Clock::time_point now);
-  void read_cold_sessions(HttpResponse response);
   void store_browsers(HttpResponse response);
   void check_request_time(Clock::time_point now);
   /// Of all connections. Clients without a token leave room for the others, and all of TCP for the owner's

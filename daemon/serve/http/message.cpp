@@ -284,8 +284,9 @@ std::string encode(const HttpResponse& response, const Delivery& delivery) {
   if (!connection.empty()) set(field::connection, connection);
   std::ostringstream out;
   out << head.base();
-  if (!delivery.head && has_body && !stream) out << response.body;
-  return std::move(out).str();
+  std::string bytes = std::move(out).str();
+  if (!delivery.head && has_body && !stream) bytes += response.body;
+  return bytes;
 }
 
 }  // namespace earshot::serve

@@ -93,25 +93,23 @@ struct HttpResponse {
     response,   // complete
     websocket,  // the connection becomes a WebSocket
     events,     // the body is an event stream
-    cold,       // repeat the request after the sessions for which `wanted` is true were read
     stored,  // complete, after the browsers were stored; if that fails: `not_stored` and the reason, as 500
-    later,   // `compute` makes the response
-    sliced,  // `make` makes it
+    later,   // `compute` makes the response, of any other kind
+    sliced,  // likewise `make`
   } kind = Kind::response;
   bool meta = false;  // of websocket and events: the meta view was requested
   unsigned status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
-  std::string etag;                                      // quoted; empty: none
-  std::string page_policy;                               // Content-Security-Policy; empty: nothing is allowed
-  bool is_worker = false;                                // the script of a service worker
-  std::string allow;                                     // of 405
-  std::string upgrade;                                   // of 426
-  std::string subscription;                              // of events: the `subscribe` message
-  std::function<bool(std::string_view session)> wanted;  // of cold
+  std::string etag;          // quoted; empty: none
+  std::string page_policy;   // Content-Security-Policy; empty: nothing is allowed
+  bool is_worker = false;    // the script of a service worker
+  std::string allow;         // of 405
+  std::string upgrade;       // of 426
+  std::string subscription;  // of events: the `subscribe` message
   /// Of later. Calls `done` once, on the loop, possibly after the connection was closed.
   std::function<void(std::function<void(HttpResponse)> done)> compute;
-  /// Of sliced. Continues until the slice is over; true: `made`, of any other kind, is complete.
+  /// Of sliced. Continues until the slice is over; true: `made` is complete.
   std::function<bool(Slice& slice, HttpResponse& made)> make;
   std::string issued;      // for the audit log: what the caller was given; empty: nothing
   std::string not_stored;  // of stored

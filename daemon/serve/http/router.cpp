@@ -3,8 +3,6 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <iterator>
-#include <set>
 #include <vector>
 
 #include "agents/agent.hpp"
@@ -13,6 +11,7 @@
 #include "serve/auth/secrets.hpp"
 #include "serve/http/event_stream.hpp"
 #include "serve/http/search.hpp"
+#include "serve/http/session_list.hpp"
 #include "serve/http/session_metrics.hpp"
 #include "serve/http/sign_in_routes.hpp"
 #include "serve/slices.hpp"
@@ -197,124 +196,6 @@ HttpResponse websocket(const Request& request, const RequestContext&, ServerCont
   answer.kind = HttpResponse::Kind::websocket;
   answer.meta = meta;
   return answer;
-}
-
-// --- `/v1/sessions`: the sessions, a page at a time ---
-
-constexpr std::size_t limit_default = 100, limit_max = 1000;  // sessions of a page
-constexpr std::size_t page_bytes_max = 4 << 20;               // a longer page ends early, with `next`
-
-using Names = std::set<std::string, std::less<>>;
-
-struct Wanted {
-  Filter filter;
-  std::string after;
-  std::size_t limit = limit_default;
-  bool all = false;
-  Filter allowed;  // of a restricted user
-
-  bool by_name(const ServerContext& context, std::string_view name) const {
-    return !name.empty() && name > after && filter.matches_name(context.host_of(name), name) &&
-           may_see_by_name(allowed, context.sessions, name);
-  }
-  /// Project and program are known after reading: the page cannot be chosen before.
-  bool by_content() const {
-    return !filter.project.empty() || !filter.program.empty() || !allowed.project.empty();
-  }
-};
-
-/// Matching sessions in memory.
-Names warm(const Wanted& wanted, ServerContext& context) {
-  Names names;
-  context.sessions.for_each([&](Session& session) {
-    if (session.members.empty() && !session.process_lives()) return;
-    if (!wanted.by_name(context, session.name)) return;
-    if (!wanted.filter.matches_session(context.sessions.keys_of(session))) return;
-    if (!may_see(wanted.allowed, context.sessions, session)) return;
-    if (wanted.all || is_live(session, context.recent)) names.insert(session.name);
-  });
-  return names;
-}
-
-/// Sessions with unread transcripts that may match.
-Names cold(const Wanted& wanted, const ServerContext& context) {
-  Names names;
-  if (!wanted.all || !context.read_cold_sessions) return names;
-  context.read_cold_sessions(
-      [&](std::string_view name) {
-        if (wanted.by_name(context, name)) names.emplace(name);
-        return false;  // only list them
-      },
-      [] {});
-  return names;
-}
-
-/// A page sorted by name, or Kind::cold if transcripts must be read first.
-HttpResponse sessions(const Request& request, const RequestContext& request_context, ServerContext& context) {
-  constexpr std::string_view known[] = {"after", "limit", "all", "project", "session", "program", "view"};
-  Query query = parse_query(request.query());
-  query.only(known);
-  Wanted wanted;
-  if (const User* user = request_context.caller.user) wanted.allowed = user->allowed;
-  wanted.filter.project = query.all("project");
-  wanted.filter.session = query.all("session");
-  wanted.filter.program = query.all("program");
-  wanted.after = query.one("after");
-  wanted.limit = query.number("limit", limit_default, 1, limit_max);
-  wanted.all = query.flag("all", false);
-  const View view = query.is_meta_view() ? View::meta : request_context.caller.view;
-  if (query.error.empty() &&
-      !wanted.filter.is_within(context.limits.patterns_max, context.limits.pattern_bytes_max))
-    query.error = "too many patterns, or a pattern is too long";
-  if (!query.error.empty()) return text_response(400, query.error);
-
-  Names names = warm(wanted, context);
-  Names unread = cold(wanted, context);
-  if (!request_context.cold_sessions_read) {
-    Names due = unread;
-    Names all = names;
-    all.insert(unread.begin(), unread.end());
-    if (!wanted.by_content() && all.size() > wanted.limit) {
-      const std::string last = *std::next(all.begin(), static_cast<std::ptrdiff_t>(wanted.limit) - 1);
-      due.erase(due.upper_bound(last), due.end());
-    }
-    if (!due.empty()) {
-      HttpResponse answer;
-      answer.kind = HttpResponse::Kind::cold;
-      answer.wanted = [due = std::move(due)](std::string_view name) { return due.contains(name); };
-      return answer;
-    }
-  }
-
-  // Unreadable transcripts have an unknown project: a restricted user must not learn that they exist.
-  if (!wanted.allowed.project.empty()) unread.clear();
-  std::string body = R"({"sessions":[)", last;
-  std::size_t count = 0, visited = 0;  // what is no session yet counts as read
-  for (const std::string& name : names) {
-    if (visited == wanted.limit) break;
-    Session* session = context.sessions.find(name);
-    if (!session) continue;
-    if (!session->is_shown()) {
-      ++visited;
-      last = name;
-      continue;
-    }
-    const std::string payload = context.sessions.payload(*session, {.view = view, .filter = context.filter});
-    if (count > 0 && body.size() + payload.size() > page_bytes_max) break;
-    if (count++ > 0) body += ',';
-    body += payload;
-    ++visited;
-    last = name;
-  }
-  body += ']';
-  const bool more = names.upper_bound(last) != names.end() || unread.upper_bound(last) != unread.end();
-  if (visited > 0 && more) {
-    body += R"(,"next":)";
-    append_json_string(body, last);
-  }
-  HttpResponse answer = json_response(body + "}\n");
-  answer.etag = etag_of(answer.body);
-  return or_not_modified(std::move(answer), request.if_none_match);
 }
 
 // --- Routes ---

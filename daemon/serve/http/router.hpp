@@ -14,8 +14,7 @@ namespace earshot::serve {
 struct RequestContext {
   Caller caller;
   Clock::time_point now;
-  bool cold_sessions_read = false;  // repeated after HttpResponse::Kind::cold
-  std::string endpoint = {};        // `address:port` of the connection at this end; empty: the Unix socket
+  std::string endpoint = {};  // `address:port` of the connection at this end; empty: the Unix socket
 };
 
 /// The path for the audit log; unknown paths, which may contain secrets, are not repeated.

@@ -591,10 +591,12 @@ TEST_CASE("`all` sends cold sessions after their transcripts were read") {
   FakeStream old("claude/p/old", "old");
   old.write(test::prompt(0, "long ago"), nullptr);
   std::function<void()> finish;
-  fixture.server.set_cold_session_reader([&](auto wanted, auto then) {
-    REQUIRE(wanted("old"));
-    finish = then;
-  });
+  fixture.server.set_cold_session_reader(
+      [&](auto wanted, auto then) {
+        REQUIRE(wanted("old"));
+        finish = then;
+      },
+      {});
   auto few = fixture.listener();
   REQUIRE(count(few->types(), "session") == 1);
   REQUIRE_FALSE(finish);

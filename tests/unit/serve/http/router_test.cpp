@@ -2,6 +2,7 @@
 #include "serve/http/router.hpp"
 
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "serve/http/session_metrics.hpp"
 #include "serve/slices.hpp"
@@ -39,7 +40,7 @@ struct ServerFixture {
   HttpResponse prove(std::string_view target, std::string endpoint = "127.0.0.1:7717",
                      std::vector<std::string_view> origins = {}) {
     return route({"GET", target, {"127.0.0.1:7717"}, std::move(origins), {}},
-                 {{TransportKind::tcp, AuthResult::anonymous}, now, false, std::move(endpoint)}, context);
+                 {{TransportKind::tcp, AuthResult::anonymous}, now, std::move(endpoint)}, context);
   }
   ServerContext context;
   std::chrono::steady_clock::time_point now{std::chrono::hours(1)};
@@ -144,6 +145,38 @@ TEST_CASE("fault 141: each session that exists throughout is counted once, in se
   }
   REQUIRE(turns >= many / Slice::steps_max);
   REQUIRE(counted == many + 1);
+}
+
+TEST_CASE("fault 141: the pages of a list that grows while it is made have each earlier session once") {
+  ServerFixture fixture;
+  earshot::status::Status status;
+  status.source = "registry";
+  status.state = "working";
+  const auto add = [&](const std::string& name) {
+    fixture.context.sessions.find_or_create(name).status = status;
+  };
+  constexpr std::size_t many = 2500;
+  for (std::size_t n = 0; n < many; ++n) add("s" + std::to_string(n + 10'000));
+  std::multiset<std::string> found;
+  std::string next;
+  std::size_t turns = 0;
+  do {
+    const std::string target = "/v1/sessions?limit=1000&after=" + next;
+    const HttpResponse list = route({"GET", target, {"localhost"}, {}, {}},
+                                    {{TransportKind::tcp, AuthResult::owner}, fixture.now}, fixture.context);
+    HttpResponse made;
+    for (bool is_complete = false; !is_complete; ++turns) {
+      add("a" + std::to_string(turns));
+      Slice slice;
+      is_complete = list.make(slice, made);
+    }
+    const std::string key = R"("session":"s)";
+    for (auto at = made.body.find(key); at != std::string::npos; at = made.body.find(key, at + 1))
+      found.insert(made.body.substr(at + key.size(), 5));
+    next = text_after(made.body, "next");
+  } while (!next.empty());
+  REQUIRE(found.size() == many);
+  REQUIRE(std::set<std::string>(found.begin(), found.end()).size() == many);
 }
 
 TEST_CASE("a status line is accepted on the Unix socket only") {

@@ -34,7 +34,7 @@ struct SignInFixture {
   HttpResponse ask(std::string_view method, std::string_view target, Caller caller,
                    std::string_view body = {}, std::string_view content_type = "application/json") {
     Request request{method, target, {"127.0.0.1:7717"}, {}, {}, false, content_type, {}, body};
-    return route(request, {std::move(caller), now, false, endpoint}, context);
+    return route(request, {std::move(caller), now, endpoint}, context);
   }
   Caller anonymous(std::string from = origin) const {
     Caller caller{kind, AuthResult::anonymous};
