@@ -13,6 +13,8 @@ namespace earshot::serve {
 
 namespace asio = boost::asio;
 
+constexpr std::size_t copied_bytes_max = 64 << 10;  // a longer body is written behind its head, not copied
+
 HttpConnection::HttpConnection(std::unique_ptr<Transport> transport, TransportKind transport_kind,
                                ServerContext& context, Admission admission,
                                std::function<void(Connection&)> on_closed)
@@ -150,7 +152,7 @@ HttpResponse HttpConnection::refuse_response() {
 void HttpConnection::finish(HttpResponse response, const Caller& caller) {
   switch (response.kind) {
     case HttpResponse::Kind::response:
-      return respond(response);
+      return respond(std::move(response));
     case HttpResponse::Kind::stored:
       return store_browsers(std::move(response));
     case HttpResponse::Kind::later:
@@ -213,7 +215,7 @@ void HttpConnection::store_browsers(HttpResponse response) {
 }
 
 /// The `last` response closes the connection.
-void HttpConnection::respond(const HttpResponse& response, bool last) {
+void HttpConnection::respond(HttpResponse response, bool last) {
   if (audit_.is_pending()) audit_.log_change("anonymous", "a refused request", "receives nothing");
   enter(State::responding);
   ++context_.counters.answers[response.status];
@@ -226,17 +228,24 @@ void HttpConnection::respond(const HttpResponse& response, bool last) {
     delivery.http_1_0 = transport_->http_1_0();
     delivery.head = transport_->request().method == "HEAD";
   }
+  const bool is_body_apart = !delivery.head && response.body.size() > copied_bytes_max;
+  delivery.head |= is_body_apart;
   std::string bytes = encode(response, delivery);
-  account_response(bytes.size());
-  transport_->write(std::move(bytes),
-                    [self = shared_from_this(), keep_alive = delivery.keep_alive](error_code ec) {
-                      if (self->is_closed()) return;
-                      if (ec) return self->drop();
-                      self->account_response(0);
-                      self->count_bytes();
-                      if (keep_alive && !self->stopping_) return self->read_request();
-                      self->linger();
-                    });
+  std::string body = is_body_apart ? std::move(response.body) : std::string();
+  account_response(bytes.size() + body.size());
+  const auto on_written = [self = shared_from_this(), keep_alive = delivery.keep_alive](error_code ec) {
+    if (self->is_closed()) return;
+    if (ec) return self->drop();
+    self->account_response(0);
+    self->count_bytes();
+    if (keep_alive && !self->stopping_) return self->read_request();
+    self->linger();
+  };
+  if (!is_body_apart) return transport_->write(std::move(bytes), on_written);
+  transport_->write(std::move(bytes), [this, on_written, body = std::move(body)](error_code ec) mutable {
+    if (ec || is_closed()) return on_written(ec);
+    transport_->write(std::move(body), on_written);
+  });
 }
 
 void HttpConnection::run_session() {

@@ -47,7 +47,7 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   bool is_stopping() const { return stopping_; }
   bool is_closed() const { return state_ == State::closed; }
   /// Sends a response instead of starting the session.
-  void respond(const HttpResponse& response, bool last = false);
+  void respond(HttpResponse response, bool last = false);
   /// The session has been set: it handles the connection from here on.
   void run_session();
   /// Ends the connection once the client has read everything.
