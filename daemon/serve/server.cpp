@@ -291,18 +291,25 @@ void Server::status_changed(const std::string& name, const status::Status& statu
   wake_soon();
 }
 
-void Server::hosts_changed(const status::HostStatuses& hosts) {
-  std::vector<std::pair<std::string, const status::Status*>> due;  // status_changed() may retire a session
-  context_.sessions.for_each([&](Session& session) {
-    const auto host = hosts.find(context_.host_of(session.name));
+/// In slices. A host may change again meanwhile: then its sessions are visited again.
+void Server::hosts_changed(const status::HostStatuses& changed) {
+  for (const auto& [host, status] : changed) changed_hosts_[host] = status;
+  if (changed_hosts_.empty() || std::exchange(is_visiting_hosts_, true)) return;
+  const auto visit = [this, hosts = std::exchange(changed_hosts_, {})](const Session& session) {
+    const std::string_view name = context_.host_of(session.name);
+    const auto host = hosts.find(name);
     if (host == hosts.end() || !session.is_shown()) return;
     const status::Status& status = host->second;
     const bool shown_away = session.status && session.status->reason == status::host_offline_reason;
     const bool ended = session.status && session.status->state == "ended";
     const bool is_away = status.reason == status::host_offline_reason;
-    if (is_away ? !ended && session.status != status : shown_away) due.emplace_back(session.name, &status);
+    if (is_away && context_.sessions.is_online(name)) return;
+    if (is_away ? !ended && session.status != status : shown_away) status_changed(session.name, status);
+  };
+  scans_.begin(&changed_hosts_, SessionScans::Visit(visit), [this] {
+    is_visiting_hosts_ = false;
+    hosts_changed({});
   });
-  for (const auto& [name, status] : due) status_changed(name, *status);
 }
 
 void Server::todos_changed(const std::string& name, std::optional<FileTodos> todos) {

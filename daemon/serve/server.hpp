@@ -196,6 +196,8 @@ class Server final : public tail::StreamObserver {
   bool wake_posted_ = false, ticking_ = false;
   std::vector<std::function<bool(std::string_view session)>> releasable_;  // read for one response
   std::function<void()> stopped_;
+  status::HostStatuses changed_hosts_;  // whose sessions are visited next
+  bool is_visiting_hosts_ = false;
   std::size_t log_bytes_max_ = 0;
   const Clock::time_point started_ = Clock::now();
   boost::asio::ip::tcp::endpoint endpoint_;

@@ -33,20 +33,15 @@ StatusQueue::Put StatusQueue::put(StatusMessage message) {
   return std::exchange(is_notified_, true) ? Put::more : Put::first;
 }
 
-std::vector<StatusMessage> StatusQueue::take() {
-  std::vector<StatusMessage> all;
+StatusQueue::Messages StatusQueue::take() {
   const std::lock_guard lock(mutex_);
-  all.reserve(size_);
-  for (auto& [host, messages] : hosts_)
-    for (auto& [subject, message] : messages) all.push_back(std::move(message));
-  hosts_.clear();
+  if (size_ == 0) is_notified_ = false;
   size_ = 0;
-  is_notified_ = false;
-  return all;
+  return std::exchange(hosts_, {});
 }
 
 HostRegistry::HostRegistry(boost::asio::io_context& io, OnStatus on_status, OnHosts on_hosts)
-    : on_status_(std::move(on_status)), on_hosts_(std::move(on_hosts)), tick_timer_(io) {}
+    : on_status_(std::move(on_status)), on_hosts_(std::move(on_hosts)), tick_timer_(io), slices_(io) {}
 
 void HostRegistry::start() {
   tick_timer_.expires_after(tick_interval);
@@ -55,7 +50,10 @@ void HostRegistry::start() {
   });
 }
 
-void HostRegistry::stop() { tick_timer_.cancel(); }
+void HostRegistry::stop() {
+  tick_timer_.cancel();
+  for (const auto& [name, host] : hosts_) slices_.cancel(&host);
+}
 
 void HostRegistry::on_message(const StatusMessage& message) {
   const auto frame = read_frame(message.payload);
@@ -90,6 +88,7 @@ void HostRegistry::on_message(const StatusMessage& message) {
   }
   if (has_numbers && on_numbers) on_numbers(session, frame->numbers);
   if (is_same || host.state != Host::State::online) return;
+  if (host.passed_on && session > *host.passed_on && stored != host.sessions.end()) return;  // soon
   status.tells_done =
       is_known && !message.is_replayed && status.done && !status::is_same_prompt(told, *status.done);
   if (stored != host.sessions.end() && status.done) stored->second.told = status.done;
@@ -106,13 +105,34 @@ void HostRegistry::on_heartbeat(const std::string& name, Host& host, const Statu
   update_clock(name, host, host_time);
   if (host.state == Host::State::online) return;
   host.state = Host::State::online;
-  for (auto& [session, last] : host.sessions) {
-    status::Status status = last.status;
-    status.tells_done = status.done && !status::is_same_prompt(last.told, *status.done);
-    if (status.done) last.told = status.done;
-    on_status_(session, status);
-  }
-  changed_[name] = {};
+  pass_on(name, host);
+}
+
+/// The host's state has changed: passes the present statuses of all its sessions on, in slices.
+void HostRegistry::pass_on(const std::string& name, Host& host) {
+  const status::Status offline =
+      status::host_offline_status(host.last_seen_ms ? format_time(host.last_seen_ms) : std::string());
+  const bool is_online = host.state == Host::State::online;
+  const auto work = [this, &host, is_online, offline](serve::Slice& slice) {
+    for (auto at = host.sessions.upper_bound(*host.passed_on); at != host.sessions.end();) {
+      auto& [session, last] = *at++;
+      host.passed_on = session;
+      status::Status status = is_online ? last.status : offline;
+      if (is_online && status.done) {
+        status.tells_done = !status::is_same_prompt(last.told, *status.done);
+        last.told = status.done;
+      }
+      on_status_(session, status);
+      if (slice.is_over()) return at == host.sessions.end();
+    }
+    return true;
+  };
+  slices_.cancel(&host);
+  host.passed_on = std::string();
+  slices_.begin(&host, work, [this, name, &host, is_online, offline] {
+    host.passed_on.reset();
+    changed_[name] = is_online ? status::Status() : offline;
+  });
 }
 
 void HostRegistry::update_clock(const std::string& name, Host& host, std::string_view host_time) {
@@ -176,18 +196,13 @@ void HostRegistry::tick() {
   update_connection();
   const auto now = Clock::now();
   for (auto& [name, host] : hosts_)
-    if (!is_disconnected_ && host.state != Host::State::offline && now - host.last_heartbeat > offline_after)
-      set_offline(name, host);
+    if (!is_disconnected_ && host.state != Host::State::offline &&
+        now - host.last_heartbeat > offline_after) {
+      host.state = Host::State::offline;
+      pass_on(name, host);
+    }
   if (!changed_.empty()) on_hosts_(std::exchange(changed_, {}));
   start();
-}
-
-void HostRegistry::set_offline(const std::string& name, Host& host) {
-  host.state = Host::State::offline;
-  const status::Status status =
-      status::host_offline_status(host.last_seen_ms ? format_time(host.last_seen_ms) : std::string());
-  for (const auto& [session, last] : host.sessions) on_status_(session, status);
-  changed_[name] = status;
 }
 
 }  // namespace earshot::team

@@ -6,12 +6,14 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "serve/auth/access.hpp"
+#include "serve/slices.hpp"
 #include "serve/stream/session_store.hpp"
 #include "status/status.hpp"
 
@@ -31,16 +33,18 @@ class StatusQueue {
   static constexpr std::size_t host_max = 20'000;    // subjects of a host; further ones are dropped
   static constexpr std::size_t total_max = 200'000;  // subjects; at the limit the hub connects again
 
-  /// `first`: the queue was empty since take(), so notify the event loop.
+  /// `first`: notify the event loop, which then takes messages until there are none.
   enum class Put { first, more, host_full, full };
   /// From any thread.
   Put put(StatusMessage message);
-  /// Removes and returns all messages.
-  std::vector<StatusMessage> take();
+  /// Messages by escaped host, then by subject.
+  using Messages = std::map<std::string, std::map<std::string, StatusMessage>>;
+  /// Removes and returns all messages. None: the next put() notifies.
+  Messages take();
 
  private:
   std::mutex mutex_;
-  std::map<std::string, std::map<std::string, StatusMessage>> hosts_;  // by escaped host, then by subject
+  Messages hosts_;
   std::size_t size_ = 0;
   bool is_notified_ = false;
 };
@@ -101,10 +105,12 @@ class HostRegistry {
     };
     std::map<std::string, Session> sessions;     // by `<session>@<host>`
     std::map<std::uint64_t, std::string> order;  // the sessions by the numbers of their statuses
+    std::optional<std::string>
+        passed_on;  // the last one, while those of all sessions are passed on in slices
   };
 
   void tick();
-  void set_offline(const std::string& name, Host& host);
+  void pass_on(const std::string& name, Host& host);
   void on_heartbeat(const std::string& name, Host& host, const StatusMessage& message,
                     std::string_view host_time);
   void update_clock(const std::string& name, Host& host, std::string_view host_time);
@@ -117,6 +123,7 @@ class HostRegistry {
   status::HostStatuses changed_;  // since the last tick
   Timer tick_timer_;
   std::map<std::string, Host, std::less<>> hosts_;
+  serve::Slices slices_;  // owned by hosts
   bool is_disconnected_ = false;
 };
 

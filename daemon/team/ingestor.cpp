@@ -51,12 +51,12 @@ struct AckFloor {
 
 }  // namespace
 
-/// Used by the thread only, except take_status().
+/// Used by the thread only, except take_status() and the queue of statuses.
 struct Ingestor::Worker : std::enable_shared_from_this<Worker> {
-  Worker(IngestorOptions given, OnStatus status_callback,
+  Worker(IngestorOptions given, std::function<void()> statuses_callback,
          std::function<void(IngestorMetrics)> metrics_callback)
       : options(std::move(given)),
-        on_status(std::move(status_callback)),
+        on_statuses(std::move(statuses_callback)),
         on_metrics(std::move(metrics_callback)),
         from_beginning(!std::filesystem::exists(ack_floor_path())),
         store(std::make_unique<EventStore>(options.directory, options.store)) {
@@ -96,7 +96,7 @@ struct Ingestor::Worker : std::enable_shared_from_this<Worker> {
   void store_ack_floor(const AckFloor& floor) const;
 
   const IngestorOptions options;
-  const OnStatus on_status;
+  const std::function<void()> on_statuses;
   const std::function<void(IngestorMetrics)> on_metrics;
   bool must_reload = false;  // the files' durable content is unknown after a failed sync
   bool from_beginning;       // the files are missing or incomplete
@@ -117,10 +117,11 @@ struct Ingestor::Worker : std::enable_shared_from_this<Worker> {
 // --- The thread ---
 
 Ingestor::Ingestor(boost::asio::io_context& io, IngestorOptions options, OnStatus on_status)
-    : thread_(BrokerThread::start(io)) {
+    : on_status_(std::move(on_status)), slices_(io), thread_(BrokerThread::start(io)) {
   try {
-    worker_ = std::make_shared<Worker>(std::move(options), std::move(on_status),
-                                       [this](IngestorMetrics metrics) { metrics_ = std::move(metrics); });
+    worker_ = std::make_shared<Worker>(
+        std::move(options), [this] { take_statuses(); },
+        [this](IngestorMetrics metrics) { metrics_ = std::move(metrics); });
   } catch (...) {
     thread_->stop();
     throw;
@@ -137,7 +138,26 @@ void Ingestor::start() {
   });
 }
 
-void Ingestor::stop() { thread_->stop(std::move(worker_)); }
+void Ingestor::stop() {
+  slices_.cancel(this);
+  thread_->stop(std::move(worker_));
+}
+
+/// Passes the waiting statuses on, in slices: a broker may have stored those of 30 days.
+void Ingestor::take_statuses() {
+  const auto work = [this, worker = worker_, taken = StatusQueue::Messages()](serve::Slice& slice) mutable {
+    do {
+      if (taken.empty()) taken = worker->statuses.take();
+      if (taken.empty()) return true;
+      auto& messages = taken.begin()->second;
+      on_status_(messages.begin()->second);
+      messages.erase(messages.begin());
+      if (messages.empty()) taken.erase(taken.begin());
+    } while (!slice.is_over());
+    return false;
+  };
+  slices_.begin(this, work, [] {});
+}
 
 /// Copies the metrics to the event loop.
 void Ingestor::Worker::publish_metrics() {
@@ -404,10 +424,7 @@ void Ingestor::Worker::take_status(const NatsMessage& message, std::uint64_t las
       {subject, std::string(text), delivery->time_ns / 1'000'000, delivery->sequence <= last_replayed});
   if (put == StatusQueue::Put::full) statuses_full = true;
   if (put != StatusQueue::Put::first) return;
-  thread->post_to_loop([weak = weak_from_this()] {
-    if (const auto self = weak.lock())
-      for (const StatusMessage& each : self->statuses.take()) self->on_status(each);
-  });
+  thread->post_to_loop(on_statuses);
 }
 
 /// Requests more messages once half of the requested ones arrived.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/containers.hpp"
+#include "serve/slices.hpp"
 #include "team/event_store.hpp"
 #include "team/host_registry.hpp"
 #include "team/nats_client.hpp"
@@ -53,6 +54,10 @@ class Ingestor {
 
  private:
   struct Worker;
+  void take_statuses();
+
+  const OnStatus on_status_;
+  serve::Slices slices_;
   IngestorMetrics metrics_;
   const std::shared_ptr<BrokerThread> thread_;
   std::shared_ptr<Worker> worker_;

@@ -150,6 +150,8 @@ class SessionStore {
     host_.clear();
     is_online_ = std::move(is_online);
   }
+  /// As set_multi_host() has it.
+  bool is_online(std::string_view host) const { return is_online_ && is_online_(host); }
   SessionStore(const SessionStore&) = delete;
   SessionStore& operator=(const SessionStore&) = delete;
 

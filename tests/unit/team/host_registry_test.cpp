@@ -14,9 +14,13 @@ namespace {
 struct Team {
   boost::asio::io_context io;
   std::map<std::string, status::Status> shown;
-  HostRegistry hosts{
-      io, [this](const std::string& session, const status::Status& status) { shown[session] = status; },
-      [](const status::HostStatuses&) {}};
+  std::map<std::string, int> times;  // how often each was passed on
+  HostRegistry hosts{io,
+                     [this](const std::string& session, const status::Status& status) {
+                       shown[session] = status;
+                       ++times[session];
+                     },
+                     [](const status::HostStatuses&) {}};
 
   void beat(const std::string& host, std::int64_t time_ms, bool is_replayed = false) {
     hosts.on_message({heartbeat_subject(host),
@@ -128,6 +132,7 @@ TEST_CASE("the sessions of a host are limited, and ended ones are not stored") {
   for (std::size_t n = 0; n <= HostRegistry::sessions_max; ++n) team.status("ada", name(n), "working");
   team.status("ada", name(5), "ended");
   team.beat("ada", 1);
+  team.io.run();
   CHECK(team.shown.size() == HostRegistry::sessions_max - 1);
   CHECK(team.state(name(0) + "@ada").empty());
   CHECK(team.state(name(5) + "@ada").empty());
@@ -152,6 +157,25 @@ TEST_CASE("fault 88: a host with a million sessions is limited and does not affe
   CHECK(team.shown.size() < 2 * HostRegistry::evictions_burst);
 }
 
+TEST_CASE("fault 148: the statuses of a host with many sessions are passed on in slices, each once") {
+  Team team;
+  for (std::size_t n = 0; n < HostRegistry::sessions_max; ++n)
+    team.status("ada", std::to_string(n + 1000), "working");
+  team.beat("ada", 1000);
+  CHECK(team.shown.size() <= serve::Slice::steps_max);
+  const std::size_t shown = team.shown.size();
+  team.status("ada", "1000", "waiting");  // was passed on
+  team.status("ada", "2999", "waiting");  // will be
+  CHECK(team.state("1000@ada") == "waiting");
+  CHECK(team.shown.size() == shown);
+  team.io.run();
+  CHECK(team.shown.size() == HostRegistry::sessions_max);
+  CHECK(team.state("2999@ada") == "waiting");
+  CHECK(team.times["2999@ada"] == 1);
+  CHECK(team.times["1001@ada"] == 1);
+  CHECK(team.times["1000@ada"] == 2);
+}
+
 TEST_CASE("the queue of statuses keeps the newest message of each subject, and limits each host") {
   const auto message = [](const std::string& host, std::size_t session, const char* text) {
     return StatusMessage{status_subject(host, std::to_string(session)), text, 1, false};
@@ -166,8 +190,12 @@ TEST_CASE("the queue of statuses keeps the newest message of each subject, and l
   CHECK(queue.put(message("eve", 7, "y")) == Put::more);
   CHECK(queue.put(message("ada", 2, "other")) == Put::more);
   const auto all = queue.take();
-  CHECK(all.size() == StatusQueue::host_max + 2);
-  CHECK(all[0].payload == "new");
+  CHECK(all.size() == 2);
+  CHECK(all.at("eve").size() == StatusQueue::host_max);
+  CHECK(all.at("ada").size() == 2);
+  CHECK(all.at("ada").begin()->second.payload == "new");
+  CHECK(queue.put(message("ada", 3, "x")) == Put::more);  // as long as they are being taken
+  CHECK(queue.take().size() == 1);
   CHECK(queue.take().empty());
   CHECK(queue.put(message("ada", 3, "x")) == Put::first);
 }
