@@ -107,6 +107,7 @@ export function VariableList<T extends object>({ items, estimate, keyOf, whole, 
     };
     const sizes = new ResizeObserver(() => current.current.measure());
     sizes.observe(list.current!);
+    sizes.observe(document.body); // what is above the list may grow, too
     addEventListener("scroll", onScroll, { passive: true });
     addEventListener("resize", onScroll);
     onScroll();

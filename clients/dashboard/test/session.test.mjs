@@ -302,6 +302,14 @@ withBrowser("the session page", (env) => {
     await page.waitForFunction(() => document.querySelector(".entries li:not(.spacer)").ariaSetSize === "4001");
     await page.mouse.move(400, 600);
     const topEntry = () => page.evaluate(() => [...document.querySelectorAll(".entry")].map((entry) => [entry.querySelector("strong")?.textContent, entry.getBoundingClientRect().top]).find(([name, top]) => name && top > 100));
+    const restingEntry = async () => { // entries that come into view are measured in later frames
+      for (let last = "";;) {
+        const entry = await topEntry();
+        if (String(entry) === last) return entry;
+        last = String(entry);
+        await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(resolve)))));
+      }
+    };
     let before = -1;
     for (let n = 0; n < 12; n++) { // to the middle, without gaps
       await page.evaluate(() => scrollBy(0, 9000));
@@ -311,12 +319,15 @@ withBrowser("the session page", (env) => {
       before = number;
       assert.ok(await page.locator(".entry").count() < 150);
     }
-    const place = await topEntry();
+    const place = await restingEntry();
     one.append(one.reply("One more.", null));
     await page.waitForFunction(() => document.querySelector(".entries li:not(.spacer)").ariaSetSize === "4002");
-    const after = await topEntry();
+    const after = await restingEntry();
     assert.equal(after[0], place[0]);
     assert.ok(Math.abs(after[1] - place[1]) < 3, `${place} became ${after}`);
+    await page.evaluate(() => (document.querySelector(".entries").parentElement.style.paddingTop = "60px")); // as a line above that wraps
+    const moved = await restingEntry();
+    assert.ok(moved[0] === place[0] && Math.abs(moved[1] - place[1]) < 3, `${place} became ${moved}`);
     await page.keyboard.press("G");
     await page.locator(".entry", { hasText: "One more." }).waitFor();
     await page.waitForFunction(() => innerHeight + scrollY >= document.documentElement.scrollHeight - 2);
