@@ -75,12 +75,14 @@ class Reader {
 
   bool choose(std::string id) {  // by value: the frame it refers to is replaced
     if (is_last_ && selector_.empty() && id == find_id) {
+      requests_.push_back(unsubscribe_request(find_id));
       requests_.push_back(subscribe_request(filters_, {.id = find_all_id, .all = true, .state = true}));
       return true;
     }
     const Selection selection = is_last_ ? selector_.last() : selector_.named(options_.session);
     if (selection.frame.empty() && !is_last_ && id == find_all_id && selector_.empty()) {
       Filters filters = options_.filters;  // all sessions, to suggest one with a similar id
+      requests_.push_back(unsubscribe_request(find_all_id));
       requests_.push_back(subscribe_request(filters, {.id = suggest_id, .all = true, .state = true}));
       return true;
     }
@@ -106,6 +108,7 @@ class Reader {
     Filters filters;
     filters.session = {session_};
     if (!frame->text("host").empty()) filters.host = {std::string(frame->text("host"))};
+    requests_.push_back(unsubscribe_request(id));
     requests_.push_back(subscribe_request(
         filters,
         {.id = show_id, .snapshot = false, .all = true, .catch_up = true, .after = std::move(after)}));

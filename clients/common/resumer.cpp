@@ -61,6 +61,12 @@ std::string subscribe_request(const Filters& filters, const SubscribeOptions& op
   return out;
 }
 
+std::string unsubscribe_request(std::string_view id) {
+  std::string out;
+  JsonWriter(out).begin_object().member("type", "unsubscribe").member("id", id).end_object();
+  return out;
+}
+
 StreamCursor parse_stream_cursor(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   if (colon == text.npos) return {text, {}};

@@ -41,6 +41,7 @@ std::string type_pattern(std::string_view typed);
 
 /// One JSON object.
 std::string subscribe_request(const Filters& filters, const SubscribeOptions& options);
+std::string unsubscribe_request(std::string_view id);
 
 struct StreamCursor {
   std::string_view stream, cursor;

@@ -26,6 +26,7 @@ constexpr LimitRule rules[] = {
      "A message before authentication; longer: close 1009"},
     {"inbound_bytes", &Limits::inbound_bytes_max, 4 * ki, 64 * mi,
      "A message after authentication; longer: close 1009"},
+    {"subscriptions", &Limits::subscriptions_max, 1, 32, "Subscriptions per connection; more: error `limit`"},
     {"patterns", &Limits::patterns_max, 1, Filter::patterns_max,
      "Patterns per filter key; more: error `bad_filter`"},
     {"pattern_bytes", &Limits::pattern_bytes_max, 1, Filter::pattern_bytes_max,

@@ -35,7 +35,7 @@ struct Limits {
   ms state{250}, tick{1000}, heartbeat{30'000}, bookmark{10'000};
 
   // Subscriptions
-  std::size_t after_entries = 20'000, missed_streams = 65'536;
+  std::size_t subscriptions_max = 32, after_entries = 20'000, missed_streams = 65'536;
   std::size_t patterns_max = Filter::patterns_max, pattern_bytes_max = Filter::pattern_bytes_max;
   std::size_t catch_up_bytes = 16 << 20, catch_up_folds = 2, catch_up_parked = 32, catch_up_a_reader = 2;
   ms catch_up_patience{500};

@@ -231,11 +231,17 @@ void Publisher::subscribe_all() {
       progress.history = random_hex(history_bytes);  // removed and created again
     after.push_back(stream.name() + ':' + (progress.last == begin_cursor ? "" : to_string(progress.last)));
   });
-  serve::message::Subscribe request;
-  request.id = "relay";
-  request.catch_up = true;
-  request.after = std::move(after);
-  local_client_->subscribe(std::move(request));
+  const std::size_t entries_max = server_.context().limits.after_entries;
+  for (std::size_t at = 0; at == 0 || at < after.size(); at += entries_max) {
+    serve::message::Subscribe request;
+    request.id = "relay" + std::to_string(++subscriptions_);
+    request.snapshot = at == 0;
+    request.catch_up = true;
+    request.after.emplace(
+        after.begin() + static_cast<std::ptrdiff_t>(at),
+        after.begin() + static_cast<std::ptrdiff_t>(std::min(at + entries_max, after.size())));
+    local_client_->subscribe(std::move(request));
+  }
   mark_cold_published(cold);
   publish_deleted();
 }

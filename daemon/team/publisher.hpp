@@ -110,7 +110,7 @@ class Publisher final : private serve::InProcessListener {
   std::chrono::milliseconds retry_delay_{0};
   Clock::time_point last_heartbeat_, last_ack_, last_numbers_;
   PublisherMetrics metrics_;
-  std::uint64_t rounds_ = 0, statuses_sent_ = 0;
+  std::uint64_t subscriptions_ = 0, rounds_ = 0, statuses_sent_ = 0;
 };
 
 }  // namespace earshot::team

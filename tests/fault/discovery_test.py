@@ -295,7 +295,7 @@ class Limits(DiscoveryCase):
         for session in (*sessions, deleted):
             session.turn("before")
         self.begin(*by_notification)
-        self.client.subscribe(id="b", after=[f"claude/{os.path.basename(s.folder)}/{s.session}:" for s in (*sessions, deleted)], on_lag="catch_up")
+        self.client.subscribe(id="b", after=[f"claude/{os.path.basename(s.folder)}/{s.session}:" for s in (*sessions, deleted)])
         self.settle()
         notifications = Notifications(*(session.folder for session in sessions))
         self.addCleanup(notifications.close)
@@ -358,7 +358,7 @@ class Limits(DiscoveryCase):
         for session in sessions[::2]:
             session.prompt("before")
         self.begin(prefix=descriptors(64))
-        self.client.subscribe(id="b", after=[f"claude/p{n % 100}/{sessions[n].session}:" for n in range(0, len(sessions), 2)], snapshot=False, on_lag="catch_up")
+        self.client.subscribe(id="b", after=[f"claude/p{n % 100}/{sessions[n].session}:" for n in range(0, len(sessions), 2)], snapshot=False)
         for session in sessions:
             session.prompt("after")
         self.assertEqual(len(self.settle()), len(sessions))

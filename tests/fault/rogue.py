@@ -96,7 +96,7 @@ class Clients:
             await forever()
 
     async def subscribe_in_a_loop(self):
-        """Replaces its subscription; reads a byte a second."""
+        """Subscribes and unsubscribes; reads a byte a second."""
         async with self.connection() as one:
             await one.upgrade(self.token)
 
@@ -109,8 +109,9 @@ class Clients:
             try:
                 for n in itertools.count():
                     await one.send(type="subscribe", id=f"{n}", all=True)
+                    await one.send(type="unsubscribe", id=f"{n}")
                     done["subscriptions"] += 1
-                    await asyncio.sleep(1 / messages_per_second)
+                    await asyncio.sleep(2 / messages_per_second)
             finally:
                 reader.cancel()
 

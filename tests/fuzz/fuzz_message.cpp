@@ -51,6 +51,7 @@ struct Writer {
     out += '}';
     if (asked.after) append_list(out += ',', "after", *asked.after);
   }
+  void operator()(const Unsubscribe& asked) { out = R"({"type":"unsubscribe")", member("id", asked.id); }
   void operator()(const NextPage& asked) {
     out = R"({"type":"next_page")", member("id", asked.id), member("next", asked.next);
   }

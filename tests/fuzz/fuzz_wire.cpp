@@ -50,7 +50,7 @@ struct ServerFixture final : tail::StreamObserver {
     stream.write(lines, this);
     Session& session = context.sessions.session_of(stream);
     context.sessions.refresh(session);
-    context.sessions.note_change(session, context.logs.head());
+    session.changed_now(context.logs.head());
   }
 
   void on_added(const tail::Stream&) override {}

@@ -142,6 +142,21 @@ class Events(DaemonCase):
             wanted = [line for line in lines if json.loads(line)["type"].startswith("tool.")]
             self.assert_same_events(wanted, tools.event_texts()[stream], stream)
 
+    def test_two_subscriptions_of_one_connection_deliver_an_event_once(self):
+        daemon = self.start()
+        client = daemon.client()
+        client.subscribe(id="all")
+        client.subscribe(id="tools", filter={"type": ["tool.*"]})
+        session = Session(self.root)
+        session.turn("once")
+        client.wait_frame(type="turn.finished")
+        self.assert_delivered(daemon, client, session.path)
+        client.send(type="unsubscribe", id="all")
+        client.subscribe(id="later", filter={"session": ["nobody"]})  # its reply shows that the unsubscription was processed
+        session.turn("twice")
+        client.wait(lambda: len(client.all(type="tool.finished")) == 2, "the second result")
+        self.assertEqual(len(client.all(type="turn.started")), 1)
+
     def test_state_subscribers_see_sessions_and_no_events(self):
         daemon = self.start()
         client = daemon.client()

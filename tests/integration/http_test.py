@@ -167,7 +167,7 @@ class Limits(HttpCase):
 
         async def flood():
             for n in range(100):  # at once: one more is allowed each second
-                await client.socket.send(json.dumps({"type": "next_page", "id": str(n), "next": ""}))
+                await client.socket.send(json.dumps({"type": "unsubscribe", "id": str(n)}))
 
         try:
             loop.run(flood())

@@ -25,6 +25,7 @@ struct ReceivedStream {
   std::vector<Received> events;  // after `base`
   bool unsure = false;           // after `lagged`: a session frame gives its position if anything was missed
   bool restarted = false;        // after a `reset` with an id: a session frame may give its position
+  bool replaced = false;         // that session frame gave it: `base` includes all earlier events
   std::string violation;  // an event out of order: a reset must follow (after a hidden edit only at a resume)
   bool catching_up = false;  // events that `after` missed are still to be sent
   /// No subscribed event lies in between; compare() checks that.
@@ -41,7 +42,7 @@ class Client {
     std::vector<std::string> types;  // of its filter; empty: all
     bool catch_up = false;           // on_lag
     bool whole = false;              // resumes all existing streams from the beginning
-    std::uint64_t second_after = 0;  // frames; then a second subscription replaces the first; 0: none
+    std::uint64_t second_after = 0;  // frames; then a second subscription resumes the same streams; 0: none
   };
 
   explicit Client(ClientOptions options) : options_(std::move(options)) {}
@@ -63,7 +64,6 @@ class Client {
   const std::vector<std::string>& sessions() const { return sessions_; }  // frames of this connection
 
  private:
-  void resume(const std::string& id);
   void subscribe(const std::string& id, const std::vector<std::string>& after);
   void frame(const std::string& text);
   void session(const std::string& text, const std::vector<std::string>& cursors);
@@ -77,7 +77,7 @@ class Client {
   std::uint64_t frames_ = 0;  // of this connection
   std::vector<std::string> sessions_;
   bool welcomed_ = false, ready_ = false, resumed_ = false;
-  bool second_pending_ = false;  // until the second one's `ready`
+  bool second_pending_ = false;  // events that the second subscription requested are still to be sent
 };
 
 /// `<stream>:<cursor>`

@@ -11,7 +11,7 @@ struct Outcome {
   std::uint64_t events = 0, resets = 0, folds = 0;
 };
 
-/// From this seed on to the next constant, some clients replace their subscription by another one.
+/// From this seed on to the next constant, some clients resume their streams by a second subscription, too.
 constexpr std::uint64_t first_seed_with_second_subscriptions = std::uint64_t{1} << 32;
 
 /// From this seed on, the files that exist at the start are too old to be read then.

@@ -17,7 +17,7 @@ export type Welcome = {
   limits: {
     /** the longest message that a client may send */
     frame_bytes: number;
-    /** on this connection: 1 */
+    /** on this connection */
     subscriptions: number;
     /** the largest frame that the daemon sends */
     outbound_bytes: number;
@@ -189,6 +189,9 @@ export type Heartbeat = {
   time: Time;
 };
 
+/** Answers `unsubscribe`: nothing more of this subscription follows. */
+export type Unsubscribed = { type: "unsubscribed"; id: Id };
+
 /** The transcript no longer begins with what was sent of this stream. Discard the stream's events and cursor. */
 export type Reset = {
   type: "reset";
@@ -298,6 +301,9 @@ export type Subscribe = {
   new_streams?: "beginning" | "snapshot";
 };
 
+/** Ends a subscription. */
+export type Unsubscribe = { type: "unsubscribe"; id: Id };
+
 /** Requests the next page of a subscription's snapshot. */
 export type NextPage = {
   type: "next_page";
@@ -310,7 +316,7 @@ export type NextPage = {
 export type Read = { type: "read"; id: Id; stream: Stream; cursor: Cursor };
 
 /** A frame from the daemon. Ignore types that are not listed: a newer daemon may send them. */
-export type Frame = EarshotEvent | Welcome | SessionFrame | Page | Ready | StatusFrame | Lagged | Heartbeat | Reset | StreamRenamed | StreamRemoved | Bookmark | RecordFrame | ErrorFrame;
+export type Frame = EarshotEvent | Welcome | SessionFrame | Page | Ready | StatusFrame | Lagged | Heartbeat | Unsubscribed | Reset | StreamRenamed | StreamRemoved | Bookmark | RecordFrame | ErrorFrame;
 
 /** A message to the daemon. */
-export type ClientMessage = Hello | Subscribe | NextPage | Read;
+export type ClientMessage = Hello | Subscribe | Unsubscribe | NextPage | Read;

@@ -5,7 +5,7 @@ import { Earshot, SessionStore, type ConnectionState, type EarshotOptions, type 
 import { until } from "./harness.js";
 
 const backoff = { first_ms: 1, last_ms: 2 };
-const limits = { frame_bytes: 1 << 20, subscriptions: 1, outbound_bytes: 1 << 20 };
+const limits = { frame_bytes: 1 << 20, subscriptions: 32, outbound_bytes: 1 << 20 };
 const welcome: Frame = { type: "welcome", protocol: 1, server: "earshot/0", instance: "i", host: "h", view: "full", limits };
 const ready: Frame = { type: "ready", id: "a" };
 const complete: Frame = { type: "bookmark", id: "a", complete: true, cursors: [] };

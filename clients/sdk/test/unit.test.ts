@@ -13,7 +13,7 @@ import { vectors } from "./harness.js";
 
 const sdk = join(dirname(fileURLToPath(import.meta.url)), "../..");
 const load = <T>(name: string): T => JSON.parse(readFileSync(join(vectors, name), "utf8")) as T;
-const client_types = ["hello", "subscribe", "next_page", "read"];
+const client_types = ["hello", "subscribe", "next_page", "unsubscribe", "read"];
 
 function frames(): Frame[] {
   return readdirSync(vectors).filter((name) => name.endsWith(".json") && !["cursors.json", "filters.json", "subjects.json", "connection.json"].includes(name))

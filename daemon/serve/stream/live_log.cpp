@@ -164,7 +164,7 @@ LiveLog::Cut LiveLog::cut(const Run& run, std::size_t sent) const {
 AudienceLog::AudienceLog(std::size_t log_bytes_max) : log(log_bytes_max) {
   log.on_evict = [this](Position next) {
     for (EvictionListener* listener : catch_up_subscribers) listener->on_evict(next);
-    keep_evicted_names(next);
+    index_evicted(next);
   };
 }
 
@@ -191,12 +191,59 @@ void AudienceLog::settle() {
   }
 }
 
-void AudienceLog::keep_evicted_names(Position next) {
+void AudienceLog::remove_start(Position since) {
+  starts_.extract(since);
+  if (!starts_.empty()) return;
+  first_events_.clear();
+  first_event_count_ = 0;
+}
+
+/// Keeps the events that are the first one of their stream after some subscription's start: the log can no
+/// longer tell.
+void AudienceLog::index_evicted(Position next) {
   for (Position at = log.first(); at < next; ++at) {
-    if (!is_about_names(log.tags(at).type)) continue;
-    evicted_names.emplace_back(at, std::make_shared<const std::string>(log.frame(at)));
-    if (evicted_names.size() > evicted_names_max) evicted_names.pop_front();
+    const Tags& tags = log.tags(at);
+    if (is_about_names(tags.type)) {
+      evicted_names.emplace_back(at, std::make_shared<const std::string>(log.frame(at)));
+      if (evicted_names.size() > evicted_names_max) evicted_names.pop_front();
+    }
+    if (tags.type == type_removed) {
+      const auto found = first_events_.find(tags.stream);
+      if (found == first_events_.end()) continue;
+      first_event_count_ -= found->second.size();
+      first_events_.erase(found);
+    }
+    const bool is_reset = tags.type == type_reset;
+    if ((tags.type >= event_types && !is_reset) || starts_.empty() || *starts_.begin() > at) continue;
+    std::vector<FirstEvent>& kept = first_events_[tags.stream];
+    if (is_reset) {
+      first_event_count_ -= kept.size();
+      kept.clear();
+    } else if (!kept.empty()) {
+      const auto start = starts_.upper_bound(kept.back().at);
+      if (start == starts_.end() || *start > at) continue;
+    }
+    kept.push_back({at, is_reset ? begin_cursor : tags.cursor});
+    ++first_event_count_;
   }
+  if (first_event_count_ <= first_events_max) return;
+  first_events_.clear();
+  first_event_count_ = 0;
+}
+
+AudienceLog::FirstEvents AudienceLog::first_events(Position since) const {
+  FirstEvents first;
+  for (const auto& [stream, events] : first_events_) {
+    const auto event = std::find_if(events.begin(), events.end(),
+                                    [since](const FirstEvent& each) { return each.at >= since; });
+    if (event != events.end()) first.emplace(stream, event->cursor);
+  }
+  for (Position at = std::max(since, log.first()); at < log.head(); ++at) {
+    const Tags& tags = log.tags(at);
+    if (tags.type < event_types) first.emplace(tags.stream, tags.cursor);
+    if (tags.type == type_reset) first[tags.stream] = begin_cursor;
+  }
+  return first;
 }
 
 Position LogSet::first() const {

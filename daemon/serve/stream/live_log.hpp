@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -160,11 +161,22 @@ class EvictionListener {
 
 /// The live log of one audience, and who reads it.
 struct AudienceLog {
-  static constexpr std::size_t evicted_names_max = 4096;  // older ones are not repeated
+  static constexpr std::size_t evicted_names_max = 4096;   // older ones are not repeated
+  static constexpr std::size_t first_events_max = 65'536;  // beyond it the index is dropped, and a resumed
+                                                           // stream may repeat events
 
   explicit AudienceLog(std::size_t log_bytes_max);
   AudienceLog(const AudienceLog&) = delete;
   AudienceLog& operator=(const AudienceLog&) = delete;
+
+  using FirstEvents = std::unordered_map<std::uint32_t, Cursor>;
+
+  /// Start positions of event subscriptions: first_events() answers for these.
+  void add_start(Position since) { starts_.insert(since); }
+  void remove_start(Position since);
+  /// By stream, the first event at or after `since` (which must have been added), evicted events included;
+  /// begin_cursor if a new history began there.
+  FirstEvents first_events(Position since) const;
 
   /// Appends to the log, or, if all readers are patient, keeps the frame for settle(): writing to a second
   /// log takes longer than to encode for it, and would delay the readers of the first one.
@@ -182,12 +194,19 @@ struct AudienceLog {
  private:
   static constexpr std::size_t late_bytes_max = 64 << 10;  // above it they are appended
 
+  struct FirstEvent {
+    Position at;
+    Cursor cursor;
+  };
   struct LateFrame {
     Tags tags;
     std::size_t bytes;
   };
-  void keep_evicted_names(Position next);
+  void index_evicted(Position next);
 
+  std::multiset<Position> starts_;
+  std::unordered_map<std::uint32_t, std::vector<FirstEvent>> first_events_;  // by stream, evicted ones only
+  std::size_t first_event_count_ = 0;
   std::string late_payloads_;
   std::vector<LateFrame> late_tags_;
 };

@@ -116,7 +116,6 @@ Session& SessionStore::make(std::string_view name) {
   if (is_online_ && !name.empty() && !is_online_(host_of(name)))
     session->status = status::host_offline_status({});
   Session& made = *session;
-  made.by_change = by_change_.insert(by_change_.begin(), &made);
   by_id_.emplace(made.id, std::move(session));
   if (!name.empty()) by_name_.emplace(made.name, &made);
   return made;
@@ -291,7 +290,6 @@ std::size_t SessionStore::purge(Position log_first) {
       continue;
     }
     if (!session.name.empty()) by_name_.erase(session.name);
-    by_change_.erase(session.by_change);
     it = by_id_.erase(it);
   }
   return waiting;

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -95,10 +94,9 @@ struct Session {
   std::map<std::string, double> grown_usd;      // since then, by model: what its streams do not repeat
   bool cost_changed = false;                    // since then, perhaps
 
-  Position changed = 0;                     // head of the log at the last change
-  std::list<Session*>::iterator by_change;  // its place in the order of changes
-  std::uint64_t change = 0;                 // number of the last change, see SessionStore::changes()
-  bool was_hidden = false;                  // clients did not see it at its last change
+  Position changed = 0;      // head of the log at the last change
+  std::uint64_t change = 0;  // number of the last change, see SessionStore::changes()
+  bool was_hidden = false;   // clients did not see it at its last change
   /// It was live when it was read, or since; else a client asked for it, and the metrics do not count it.
   bool was_live = false;
   bool pending = false;                             // reported at the end of the pump
@@ -107,6 +105,11 @@ struct Session {
   std::optional<Clock::time_point> states_sent_at;  // to connections with `deliver: state`
   Position retired = 0;                             // head of the log when the last member was removed
   std::array<Frame, audience_count> frames;         // null: not encoded
+
+  void changed_now(Position head) {
+    frames = {};
+    changed = head;
+  }
 
   std::string_view project_or_directory() const { return project.empty() ? directory : project; }
   /// The main stream: of several (one session id in two directories) the one with the newest activity. Null:
@@ -182,10 +185,8 @@ class SessionStore {
   Session* remove_stream(const tail::Stream& stream, Position log_head);
   /// The session has changed; `log_head` is the position of the next frame.
   void note_change(Session& session, Position log_head) {
-    session.frames = {};
-    session.changed = log_head;
+    session.changed_now(log_head);
     session.change = ++changes_;
-    by_change_.splice(by_change_.end(), by_change_, session.by_change);
   }
   /// Changes of all sessions so far. Unlike positions of the log no two are equal.
   std::uint64_t changes() const { return changes_; }
@@ -224,12 +225,6 @@ class SessionStore {
 
   std::size_t size() const { return by_name_.size(); }  // without streams whose session is not known yet
   void for_each(const std::function<void(Session&)>& visit);  // by name
-  /// Those that changed since changes() was `since`.
-  template <class Visit>
-  void for_each_changed(std::uint64_t since, Visit&& visit) {
-    for (auto at = by_change_.rbegin(); at != by_change_.rend() && (*at)->change > since; ++at)
-      if (!(*at)->name.empty()) visit(**at);
-  }
   void for_each(const std::function<void(const Session&)>& visit) const;
   /// Visits sessions with a name after `name`, by name, until `visit` returns false. False: there are more.
   bool visit_after(std::string_view name, const std::function<bool(Session&)>& visit);
@@ -253,7 +248,6 @@ class SessionStore {
   std::uint64_t changes_ = 0;
   std::unordered_map<std::uint32_t, std::unique_ptr<Session>> by_id_;
   std::map<std::string, Session*, std::less<>> by_name_;
-  std::list<Session*> by_change_;  // the last change at the end
   std::unordered_map<const tail::Stream*, Known> by_stream_;
   BoundedMap<ReportedNumbers, reported_max> reported_;
   std::map<std::string, LimitState, std::less<>> accounts_;         // by root

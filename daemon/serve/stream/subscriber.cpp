@@ -1,159 +1,47 @@
 #include "serve/stream/subscriber.hpp"
 
 #include <algorithm>
-#include <utility>
 
-#include "base/hex.hpp"
 #include "serve/stream/frames.hpp"
 
 namespace earshot::serve {
 namespace {
 
-// Session frames that are encoded when they are sent: later ones may still be replaced by newer ones.
-constexpr std::size_t frames_per_write = 16;
-constexpr std::size_t continuation_bytes = 8;
+constexpr std::size_t states_per_write = 16;  // later ones may still be replaced by newer states
+
+/// Memory of a request that waits.
+std::size_t bytes_of(const message::Subscribe& asked) {
+  std::size_t bytes = sizeof asked;
+  const auto add = [&bytes](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) bytes += sizeof text + text.size();
+  };
+  for (const FilterKey& key : filter_keys) add(asked.filter.*key.list);
+  if (asked.after) add(*asked.after);
+  return bytes;
+}
 
 }  // namespace
 
-// --- The subscription ---
-
-void Subscriber::subscribe(message::Subscribe asked) {
-  end_subscription();
-  Subscription& subscription = subscription_.emplace(Subscription{.asked = std::move(asked)});
-  subscription.types.set();
-  for (std::size_t type = 0; type < event_types; ++type)
-    subscription.types[type] = filter().matches_type(event_type_names()[type]);
-  if (subscription.asked.page > 0) {
-    state_ = State::live;
-    listen();
-    subscription.pages.changes = context_.sessions.changes();
-    return find_page();
-  }
-  state_ = State::starting;
-  found_.emplace(Found{.begun = context_.sessions.changes()});
-  if (!subscription.asked.snapshot && !subscription.asked.since_ms && !subscription.asked.from_beginning)
-    return start_live();
-  const auto visit = [this](Session& session) {
-    if (!is_in_snapshot(session)) return;
-    found_->ids.push_back(session.id);
-    if (subscription_->asked.snapshot) context_.sessions.frame(session, audience_);  // encoded in this slice
-  };
-  scan(visit, [this] { start_live(); });
-}
-
-/// Queues what the subscription begins with; it receives the log from its head on.
-void Subscriber::start_live() {
-  state_ = State::live;
-  listen();
-  const auto sessions = take_found([this](const Session& session) { return is_in_snapshot(session); });
-  message::Subscribe& asked = subscription_->asked;
-  if (!asked.snapshot) push(Kind::control, control_frame("ready", id()));
-  if (asked.after) use_present_names(*asked.after);
-  if (asked.snapshot) {
-    for (Session* session : sessions)
-      if (session->is_shown()) push(Kind::snapshot, context_.sessions.frame(*session, audience_));
-    push(Kind::control, control_frame("ready", id()));
-  }
-  if (asked.after || asked.since_ms || asked.from_beginning) push_resume(log().head(), make_resume(sessions));
-  asked.after.reset();
-  wake();
-}
-
-void Subscriber::end_subscription() {
-  if (state_ == State::idle) return;
-  if (context_.scans) context_.scans->cancel(this);
-  if (context_.catch_ups) context_.catch_ups->forget(*this);
-  if (has_begun()) unlisten();
-  std::erase_if(queue_, [this](const Queued& each) {
-    if (each.kind == Kind::answer) return false;
-    release(each);
-    return true;
-  });
-  found_.reset();
-  page_.reset();
-  missed_.reset();
-  states_due_.clear();
-  cached_matches_.reset();
-  mutes_.clear();
-  unreadable_.clear();
-  shed_ = false;
-  alive_ = std::make_shared<char>();
-  subscription_.reset();
-  state_ = State::idle;
-}
+// --- Subscriptions ---
 
 void Subscriber::close() {
-  end_subscription();
+  if (context_.catch_ups) context_.catch_ups->forget(*this);
   if (context_.records) context_.records->forget(*this);
+  if (context_.scans) context_.scans->cancel(this);
+  for (const Subscription& subscription : subscriptions_) {
+    if (!subscription.state) audience_log().remove_start(subscription.since);
+    if (subscription.from_beginning) --context_.from_beginning_subscriptions;
+  }
+  subscriptions_.clear();
   queue_.clear();
-  answer_bytes_ = 0;
+  starting_.clear();
+  answer_bytes_ = snapshot_bytes_ = starting_bytes_ = 0;
+  missed_.reset();
+  changed_.reset();
+  page_.reset();
   on_more = nullptr;
+  subscriptions_changed();
 }
-
-/// Counts as a reader of the log, from its head on, or of states.
-void Subscriber::listen() {
-  AudienceLog& of = audience_log();
-  if (subscription_->asked.state) {
-    ++context_.state_connections;
-    return;
-  }
-  ++of.readers;
-  if (is_patient_) ++of.patient_readers;
-  if (subscription_->asked.catch_up) of.catch_up_subscribers.push_back(this);
-  if (subscription_->asked.from_beginning) ++context_.from_beginning_subscriptions;
-  position_ = of.log.head();
-  bookmarked_ = context_.sessions.changes();
-}
-
-void Subscriber::unlisten() {
-  AudienceLog& of = audience_log();
-  if (subscription_->asked.state) {
-    --context_.state_connections;
-    return;
-  }
-  --of.readers;
-  if (is_patient_) --of.patient_readers;
-  std::erase(of.catch_up_subscribers, static_cast<EvictionListener*>(this));
-  if (subscription_->asked.from_beginning) --context_.from_beginning_subscriptions;
-}
-
-void Subscriber::read(const message::Read& asked) {
-  if (!may_see(context_.archive ? context_.archive->find_present(asked.stream) : nullptr))
-    return push_answer(error_frame(asked.id, "not_found", "there is no stream with this name"));
-  if (context_.records) return context_.records->read(*this, asked);
-  push_answer(error_frame(asked.id, "not_found", "records are not available here"));
-}
-
-void Subscriber::session_changed(const Session& session) {
-  if (wants_states() && wants(session)) states_due_.insert(session.id);
-}
-
-void Subscriber::tick(Clock::time_point now) {
-  if (context_.records) context_.records->tick();
-  if (!reads_log() || now - bookmarked_at_ < context_.limits.bookmark) return;
-  bookmarked_at_ = now;
-  const std::uint64_t since = std::exchange(bookmarked_, context_.sessions.changes());
-  // A subscriber that is behind receives the cursors with its events.
-  const bool is_behind = state_ == State::behind || frames_behind() > 0 || !queue_.empty();
-  if (filter().empty() || since == bookmarked_ || is_behind) return;
-  for (const std::string& payload : bookmark_frames({}, moved_cursors(since), false))
-    push(Kind::control, payload);
-}
-
-/// Current cursors of the streams of its sessions that changed since then.
-std::vector<std::string> Subscriber::moved_cursors(std::uint64_t since) {
-  std::vector<std::string> cursors;
-  context_.sessions.for_each_changed(since, [&](Session& session) {
-    if (!wants(session)) return;
-    for (const Member& member : session.members) {
-      if (!member.stream->transcript()) continue;
-      cursors.push_back(stream_cursor(*member.stream, member.stream->transcript()->end()));
-    }
-  });
-  return cursors;
-}
-
-// --- What it may see and wants ---
 
 bool Subscriber::may_see(const Session* session) const {
   return !allowed_ || (session && serve::may_see(*allowed_, context_.sessions, *session));
@@ -167,60 +55,258 @@ bool Subscriber::may_see(const tail::Stream* stream) const {
   return session && serve::may_see(*allowed_, context_.sessions, *session, *stream);
 }
 
-/// The filter matches this session, for any type.
-bool Subscriber::matches(const Session& session) {
-  if (filter().matches_all_sessions()) return true;
-  if (!cached_matches_) cached_matches_ = std::make_unique<std::array<CachedMatch, cached_matches>>();
-  CachedMatch& cached = (*cached_matches_)[session.id % cached_matches];
-  if (cached.session != session.id || cached.generation != session.generation) {
-    cached = {session.id, session.generation, filter().matches_session(context_.sessions.keys_of(session))};
-  }
-  return cached.matches;
+bool Subscriber::wants(const Subscription& subscription, const Session& session) const {
+  return subscription.filter.matches_session(context_.sessions.keys_of(session)) && may_see(&session);
 }
 
-bool Subscriber::wants(const Session& session) { return matches(session) && may_see(&session); }
-
-bool Subscriber::wants(const Session& session, const tail::Stream& stream) {
-  return matches(session) && may_see(&stream);
+bool Subscriber::wants(const Subscription& subscription, const Session& session,
+                       const tail::Stream& stream) const {
+  return subscription.filter.matches_session(context_.sessions.keys_of(session)) && may_see(&stream);
 }
 
-/// A frame of the log, of any type. A restricted client sees the streams of its projects, also if another
-/// project has a session of the same id.
-bool Subscriber::wants(const Tags& tags) {
+/// Subscriptions that match a frame, for any type. A restricted client sees the streams of its projects, also
+/// if another project has a session of the same id.
+Subscriber::Mask Subscriber::mask_of(const Tags& tags) {
+  const Mask mask = filter_mask(tags.session);
+  if (!allowed_ || mask == 0) return mask;
+  if (const tail::Stream* stream = context_.sessions.find_stream(tags.stream))
+    return may_see(stream) ? mask : 0;
   const Session* const session = context_.sessions.find(tags.session);
-  if (!session || !matches(*session)) return false;
-  if (!allowed_) return true;
-  if (const tail::Stream* stream = context_.sessions.find_stream(tags.stream)) return may_see(stream);
-  return may_see_removed(*allowed_, context_.sessions, *session, tags.stream);
+  return session && may_see_removed(*allowed_, context_.sessions, *session, tags.stream) ? mask : 0;
 }
 
-bool Subscriber::is_in_snapshot(const Session& session) {
-  if ((session.members.empty() && !session.process_lives()) || !wants(session)) return false;
-  return subscription_->asked.all || is_live(session, context_.recent);
+Subscriber::Mask Subscriber::mask_of(const Session& session) {
+  const Mask mask = filter_mask(session.id);
+  return mask != 0 && may_see(&session) ? mask : 0;
+}
+
+bool Subscriber::is_in_snapshot(const Subscription& subscription, const Session& session) const {
+  if ((session.members.empty() && !session.process_lives()) || !wants(subscription, session)) return false;
+  return subscription.all || is_live(session, context_.recent);
+}
+
+void Subscriber::subscriptions_changed() {
+  const Mask state = mask_where(is_state);
+  const bool states = state != 0;
+  const bool events = state != mask_where([](const Subscription&) { return true; });
+  const bool catches_up = catching_up() != 0;
+  AudienceLog& of = audience_log();
+  auto& listeners = of.catch_up_subscribers;
+  if (events != events_) {
+    events ? ++of.readers : --of.readers;
+    if (is_patient_) events ? ++of.patient_readers : --of.patient_readers;
+  }
+  if (states != states_) states ? ++context_.state_connections : --context_.state_connections;
+  if (catches_up && !catches_up_) listeners.push_back(this);
+  if (!catches_up && catches_up_) std::erase(listeners, static_cast<EvictionListener*>(this));
+  if (events && !events_) position_ = bookmarked_ = log().head();
+  events_ = events;
+  states_ = states;
+  catches_up_ = catches_up;
+  if (!states_) states_due_.clear();
+  if (!catches_up_) missed_.reset();
+
+  cached_masks_.reset();
+  types_.fill(all_subscriptions);
+  for (std::size_t type = 0; type < event_types; ++type) {
+    types_[type] = mask_where([name = event_type_names()[type]](const Subscription& each) {
+      return !each.state && each.filter.matches_type(name);
+    });
+  }
+}
+
+/// The subscription receives events from this position on.
+void Subscriber::set_start(Subscription& subscription, Position since) {
+  audience_log().add_start(since);
+  audience_log().remove_start(subscription.since);
+  subscription.since = since;
+}
+
+void Subscriber::subscribe(message::Subscribe asked) {
+  const auto refuse = [&](std::string_view code, std::string_view text) {
+    push_answer(error_frame(asked.id, code, text));
+  };
+  const auto has_id = [&](const Subscription& each) { return each.id == asked.id; };
+  if (mask_where(has_id) != 0 || std::any_of(starting_.begin(), starting_.end(),
+                                             [&](const Starting& each) { return has_id(each.subscription); }))
+    return refuse("bad_message", "a subscription with this `id` exists");
+  if (subscriptions() >= std::min(context_.limits.subscriptions_max, subscriptions_max))
+    return refuse("limit", "too many subscriptions");
+  if (asked.after && asked.after->size() > context_.limits.after_entries) {
+    return refuse("limit", "`after` has more than " + std::to_string(context_.limits.after_entries) +
+                               " entries: use several subscriptions");
+  }
+  const std::size_t bytes = earshot::serve::bytes_of(asked);
+  starting_bytes_ += bytes;
+  Subscription subscription{.id = asked.id,
+                            .filter = std::move(asked.filter),
+                            .state = asked.state,
+                            .all = asked.all,
+                            .catch_up = asked.catch_up && !asked.state,
+                            .from_beginning = asked.from_beginning};
+  starting_.push_back({std::move(subscription), std::move(asked), bytes});
+  start_next();
 }
 
 /// Visits all sessions; `done` may be called during the call. One scan at a time.
-void Subscriber::scan(SessionScans::Visit visit, std::function<void()> done) {
-  if (!context_.scans) {
-    context_.sessions.for_each(visit);
-    return done();
-  }
-  context_.scans->begin(this, std::move(visit), std::move(done));
+void Subscriber::scan(Found& found, SessionScans::Visit visit, std::function<void()> done) {
+  found.begun = log().head();
+  if (context_.scans) return context_.scans->begin(this, std::move(visit), std::move(done));
+  context_.sessions.for_each(visit);
+  done();
 }
 
-/// The found sessions; those that changed since the scan began are matched again.
-std::vector<Session*> Subscriber::take_found(const std::function<bool(const Session&)>& wanted) {
-  const Found found = std::move(*found_);
-  found_.reset();
+/// The found sessions; those that changed during the scan are matched again.
+std::vector<Session*> Subscriber::sessions_of(const Found& found,
+                                              const std::function<bool(const Session&)>& wanted) {
   std::vector<Session*> sessions;
   for (const std::uint32_t id : found.ids) {
     Session* session = context_.sessions.find(id);
-    if (session && session->change <= found.begun) sessions.push_back(session);
+    if (session && !(found.is_sliced && session->changed >= found.begun)) sessions.push_back(session);
   }
-  context_.sessions.for_each_changed(found.begun, [&](Session& session) {
-    if (wanted(session)) sessions.push_back(&session);
+  if (!found.is_sliced) return sessions;
+  context_.sessions.for_each([&](Session& session) {
+    if (session.changed >= found.begun && wanted(session)) sessions.push_back(&session);
   });
   return sessions;
+}
+
+/// A client that does not read could otherwise queue any number of snapshots and resumes.
+bool Subscriber::is_full() const {
+  std::size_t streams = 0;
+  for (const Queued& queued : queue_)
+    if (queued.resume) streams += queued.resume->missing.size();
+  return snapshot_bytes_ > snapshot_bytes_max || streams > resume_streams_max;
+}
+
+/// Starts waiting subscriptions, in order.
+void Subscriber::start_next() {
+  if (is_scanning() || is_full()) return;
+  if (starting_.empty()) return start_page();
+  Starting& next = starting_.front();
+  if (next.asked.page > 0) return start_pages();
+  next.found = Found{};
+  const auto& asked = next.asked;
+  const auto done = [this] {
+    finish_start();
+    start_next();
+    wake();
+  };
+  if (!asked.snapshot && !asked.since_ms && !asked.from_beginning) return done();
+  const auto visit = [this](Session& session) {
+    Starting& starting = starting_.front();
+    if (!is_in_snapshot(starting.subscription, session)) return;
+    starting.found->ids.push_back(session.id);
+    if (starting.asked.snapshot) context_.sessions.frame(session, audience_);  // encoded in this slice
+  };
+  scan(*next.found, visit, done);
+  if (!starting_.empty() && starting_.front().found) starting_.front().found->is_sliced = true;
+}
+
+/// The subscription receives events from the current head on.
+Subscriber::Subscription& Subscriber::add_subscription(Subscription added) {
+  const Mask taken = mask_where([](const Subscription&) { return true; });
+  Subscription& subscription = subscriptions_.emplace_back(std::move(added));
+  subscription.bit = ~taken & (taken + 1);  // the lowest free one
+  subscription.since = log().head();
+  if (!subscription.state) audience_log().add_start(subscription.since);
+  if (subscription.from_beginning) ++context_.from_beginning_subscriptions;
+  subscriptions_changed();
+  return subscription;
+}
+
+/// Queues what the first waiting subscription begins with; its sessions were found.
+void Subscriber::finish_start() {
+  Starting starting = std::move(starting_.front());
+  starting_.pop_front();
+  starting_bytes_ -= starting.bytes;
+  Subscription& subscription = add_subscription(std::move(starting.subscription));
+
+  const auto sessions = sessions_of(
+      *starting.found, [&](const Session& session) { return is_in_snapshot(subscription, session); });
+  message::Subscribe& asked = starting.asked;
+  if (asked.after) use_present_names(subscription, *asked.after);
+  if (asked.snapshot)
+    for (Session* session : sessions)
+      if (session->is_shown())
+        push(Kind::snapshot, context_.sessions.frame(*session, audience_), subscription.bit);
+  push(Kind::answer, make_frame(control_frame("ready", subscription.id)), subscription.bit);
+  if (asked.after || asked.since_ms || asked.from_beginning)
+    push_resume(log().head(), make_resume(subscription, asked, sessions));
+}
+
+void Subscriber::unsubscribe(std::string_view id) {
+  const auto starting = std::find_if(starting_.begin(), starting_.end(),
+                                     [&](const Starting& each) { return each.subscription.id == id; });
+  const auto found = std::find_if(subscriptions_.begin(), subscriptions_.end(),
+                                  [&](const Subscription& each) { return each.id == id; });
+  if (starting != starting_.end()) {
+    if (starting->found && context_.scans) context_.scans->cancel(this);
+    starting_bytes_ -= starting->bytes;
+    starting_.erase(starting);
+  } else if (found != subscriptions_.end()) {
+    const Mask bit = found->bit;
+    if (!found->state) audience_log().remove_start(found->since);
+    if (found->from_beginning) --context_.from_beginning_subscriptions;
+    subscriptions_.erase(found);
+    subscriptions_changed();
+    drop_queued(bit);
+    forget_resumed(bit);
+    forget_unreadable(bit);
+    restore_resumes();
+    if (changed_ && context_.scans) context_.scans->cancel(this);
+    changed_.reset();
+    if (page_ && page_->owner == bit) {
+      if (!page_->is_complete && context_.scans) context_.scans->cancel(this);
+      page_.reset();
+    }
+  } else {
+    return push_answer(error_frame(id, "bad_message", "there is no subscription with this `id`"));
+  }
+  push_answer(control_frame("unsubscribed", id));
+  start_next();
+}
+
+void Subscriber::read(const message::Read& asked) {
+  if (!may_see(context_.archive ? context_.archive->find_present(asked.stream) : nullptr))
+    return push_answer(error_frame(asked.id, "not_found", "there is no stream with this name"));
+  if (context_.records) return context_.records->read(*this, asked);
+  push_answer(error_frame(asked.id, "not_found", "records are not available here"));
+}
+
+void Subscriber::session_changed(const Session& session) {
+  if (states_ && (mask_of(session) & mask_where(is_state)) != 0) states_due_.insert(session.id);
+}
+
+void Subscriber::session_shown(const Session& session) {
+  for (Subscription& subscription : subscriptions_) {
+    if (!subscription.from_beginning || (mask_of(session) & subscription.bit) == 0) continue;
+    auto resume = std::make_unique<Resume>();
+    resume->id = subscription.id;
+    resume->subscribers = subscription.bit;
+    add_new_streams(subscription, session, *resume);
+    if (resume->missing.empty()) continue;
+    exclude_delivered(subscription, *resume);
+    push_resume(log().head(), std::move(resume));
+  }
+}
+
+void Subscriber::stream_appeared(std::uint32_t stream) {
+  for (Subscription& subscription : subscriptions_)
+    if (subscription.from_beginning) subscription.known_streams.insert(stream);
+}
+
+/// Subscriptions with a filter that matches this session, for any type.
+Subscriber::Mask Subscriber::filter_mask(std::uint32_t id) {
+  const Session* session = context_.sessions.find(id);
+  if (!session) return 0;
+  if (!cached_masks_) cached_masks_ = std::make_unique<std::array<CachedMask, cached_masks>>();
+  CachedMask& cached = (*cached_masks_)[id % cached_masks];
+  if (cached.session == id && cached.generation == session->generation) return cached.mask;
+  const SessionKeys keys = context_.sessions.keys_of(*session);
+  cached = {id, session->generation,
+            mask_where([&](const Subscription& each) { return each.filter.matches_session(keys); })};
+  return cached.mask;
 }
 
 bool Subscriber::is_muted(std::uint32_t stream, Position at) const {
@@ -228,28 +314,69 @@ bool Subscriber::is_muted(std::uint32_t stream, Position at) const {
                      [&](const Mute& mute) { return mute.stream == stream && at < mute.until; });
 }
 
-// --- The queue ---
-
-Subscriber::Queued Subscriber::queued(Position at, Kind kind, Frame frame) {
-  bytes_of(kind) += frame->size();
-  return {at, kind, std::move(frame), nullptr};
+/// Current cursors of the streams that changed since then and match a filtered subscription.
+std::vector<std::string> Subscriber::moved_cursors(Position since) {
+  std::vector<std::string> cursors;
+  context_.sessions.for_each([&](Session& session) {
+    if (session.changed < since || session.name.empty()) return;
+    if ((mask_of(session) & mask_where(is_filtered)) == 0) return;
+    for (const Member& member : session.members) {
+      if (!member.stream->transcript()) continue;
+      cursors.push_back(stream_cursor(*member.stream, member.stream->transcript()->end()));
+    }
+  });
+  return cursors;
 }
 
-void Subscriber::push(Kind kind, Frame frame) {
-  queue_.push_back(queued(log().head(), kind, std::move(frame)));
+void Subscriber::tick(Clock::time_point now) {
+  if (context_.records) context_.records->tick();
+  if (!events_ || now - bookmarked_at_ < context_.limits.bookmark) return;
+  bookmarked_at_ = now;
+  const bool filtered = mask_where(is_filtered) != 0;
+  const Position head = log().head();
+  const Position since = std::exchange(bookmarked_, head);
+  // A subscriber that is behind receives the cursors with its events.
+  if (!filtered || since == head || !queue_.empty() || position_ != head || lost_from_) return;
+  for (const std::string& payload : bookmark_frames({}, moved_cursors(since), false))
+    push(Kind::answer, make_frame(payload));
+}
+
+// --- The queue ---
+
+Subscriber::Queued Subscriber::queued(Position at, Kind kind, Frame frame, Mask owners) {
+  bytes_of(kind) += frame->size();
+  return {at, kind, std::move(frame), nullptr, owners};
+}
+
+void Subscriber::push(Kind kind, Frame frame, Mask owners) {
+  queue_.push_back(queued(log().head(), kind, std::move(frame), owners));
 }
 
 void Subscriber::push_resume(Position at, std::unique_ptr<Resume> resume) {
-  queue_.push_back({at, Kind::resume, nullptr, std::move(resume)});
+  const Mask owners = resume->subscribers;
+  queue_.push_back({at, Kind::resume, nullptr, std::move(resume), owners});
 }
 
 void Subscriber::push_answer(std::string_view payload) {
-  if (resume()) return insert_before_resume(Kind::answer, payload);
-  push(Kind::answer, payload);
+  if (resume()) return insert_before_resume(payload);
+  push(Kind::answer, make_frame(payload));
+}
+
+/// Drops the frames of a subscription that has ended.
+void Subscriber::drop_queued(Mask bit) {
+  std::erase_if(queue_, [&](Queued& queued) {
+    if ((queued.owners & bit) == 0) return false;
+    queued.owners &= ~bit;
+    if (queued.resume) queued.resume->subscribers = queued.owners;
+    if (queued.owners != 0) return false;
+    if (queued.resume && queued.resume->begun && context_.catch_ups) context_.catch_ups->forget(*this);
+    release(queued);
+    return true;
+  });
 }
 
 void Subscriber::shed() {
-  if (!reads_log() || log().holds(position_)) return;
+  if (!events_ || log().holds(position_)) return;
   const auto dropped = std::erase_if(queue_, [this](const Queued& each) {
     if (each.kind != Kind::snapshot) return false;
     release(each);
@@ -271,7 +398,7 @@ void Batch::add(std::span<const char> bytes, From from, const LiveLog::Run& run,
 /// Encodes the frames of sessions with a due state. False: none is due.
 bool Subscriber::add_states() {
   std::size_t made = 0;
-  while (!states_due_.empty() && made < frames_per_write) {
+  while (!states_due_.empty() && made < states_per_write) {
     const auto first = states_due_.begin();
     Session* session = context_.sessions.find(*first);
     states_due_.erase(first);
@@ -285,16 +412,20 @@ bool Subscriber::add_states() {
 /// Adds frames of the log before `until` as long as the batch has room, and advances `scanned`.
 void Subscriber::add_log(Batch& batch, Position until) {
   std::erase_if(mutes_, [&](const Mute& mute) { return mute.until <= batch.scanned; });
-  const bool from_beginning = subscription_->asked.from_beginning;
-  const bool everything = mutes_.empty() && !allowed_ && filter().empty() && !from_beginning;
-  std::vector<std::uint32_t> new_streams;  // their events are sent from the files
+  const Mask active = active_at(batch.scanned);
+  const bool everything =
+      mutes_.empty() && !allowed_ &&
+      (active & mask_where([](const Subscription& each) { return each.filter.empty(); })) != 0;
+  // Stop where another subscription starts: it is active from there on.
+  for (const Subscription& subscription : subscriptions_) {
+    if (!subscription.state && subscription.since > batch.scanned)
+      until = std::min(until, subscription.since);
+  }
+  if (active == 0) batch.scanned = until;
   Position at = batch.scanned;
   const auto wanted = [&](const Tags& tags) {
-    if (!subscription_->types[tags.type] || !wants(tags)) return false;
-    if (from_beginning && tags.type < event_types && !subscription_->known_streams.contains(tags.stream)) {
-      new_streams.push_back(tags.stream);
-      return false;
-    }
+    const Mask typed = types_[tags.type] & active;
+    if (typed == 0 || (mask_of(tags) & typed) == 0) return false;
     return mutes_.empty() || is_about_names(tags.type) || !is_muted(tags.stream, at);
   };
   while (batch.scanned < until && !batch.full) {
@@ -311,18 +442,15 @@ void Subscriber::add_log(Batch& batch, Position until) {
                                                : log().matching(batch.scanned, until, room, wanted);
     if (run.first == run.next) {
       batch.scanned = until;
-      break;
+      return;
     }
     if (batch.count_ > 0 && run.bytes.size() > room) {
       batch.full = true;
-      break;
+      return;
     }
     batch.add(run.bytes, Batch::From::log, run, context_.limits.write_bytes_max);
     batch.scanned = run.next;
   }
-  if (new_streams.empty()) return;
-  send_history(new_streams);
-  wake();
 }
 
 /// Adds the next queued frame. False: nothing behind it may be sent now.
@@ -368,17 +496,16 @@ bool Subscriber::add_queued(Batch& batch, std::list<Queued>::iterator& next) {
 void Subscriber::gather(Batch& batch) {
   partial_.reset();
   if (answer_bytes_ == 0 && context_.records) context_.records->send_next(*this);
-  if (reads_log() && !log().holds(position_)) fall_behind();
-  if (state_ == State::behind) {
-    if (!find_changed()) return;  // on_more() follows
-    go_on_after_lag();
-  }
+  if (events_ && !lost_from_ && !log().holds(position_)) lost_from_ = position_;
+  if (lost_from_ && !find_changed()) return;  // on_more() follows
+  if (lost_from_) on_lagged();
+  start_next();
   batch.scanned = position_;
   auto next = queue_.begin();
   while (!batch.full) {
     const bool has_queued = next != queue_.end();
     const Position until = has_queued ? next->at : log().head();
-    if (reads_log() && batch.scanned < until) {
+    if (events_ && batch.scanned < until) {
       add_log(batch, until);
       continue;
     }
@@ -422,217 +549,10 @@ std::span<const char> Subscriber::sent(const Batch& batch, std::size_t bytes) {
     if (is_partial) return cut.rest;
   }
   if (all) position_ = std::max(position_, batch.scanned);
+  const bool awaits_page =
+      mask_where([](const Subscription& each) { return each.pages && each.pages->is_requested; }) != 0;
+  if (!starting_.empty() || awaits_page) wake();  // the queue may have room
   return {};
-}
-
-// --- Snapshots by page ---
-
-void Subscriber::next_page(const message::NextPage& asked) {
-  if (state_ == State::idle || id() != asked.id)
-    return push_answer(error_frame(asked.id, "bad_message", "there is no subscription with this `id`"));
-  std::string& next = subscription_->pages.next;
-  if (next.empty() || next != asked.next) {
-    return push_answer(
-        error_frame(asked.id, "bad_page",
-                    "`next` is not that of the subscription's last `page` frame, or was used before: "
-                    "subscribe again for a new snapshot"));
-  }
-  next.clear();
-  find_page();
-}
-
-void Subscriber::find_page() {
-  state_ = State::paging;
-  page_ = std::make_unique<Page>(
-      Page{PageSelection(subscription_->asked.page, subscription_->pages.last, local_day(wall_now_ms()))});
-  const auto visit = [this](const Session& session) {
-    if (!session.is_shown() || !is_in_snapshot(session)) return;
-    const std::uint64_t begun = subscription_->pages.changes;
-    if (session.change <= begun) {
-      page_->selection.add(session, context_.sessions.models(), [this, begun](std::uint32_t id) {
-        const Session* later = context_.sessions.find(id);
-        return later && later->change <= begun ? later : nullptr;
-      });
-    } else if (session.pending || session.is_throttled) {
-      states_due_.insert(session.id);  // its frame would follow too late for a `ready` after this page
-    }
-  };
-  scan(visit, [this] {
-    page_found();
-    wake();
-  });
-}
-
-void Subscriber::page_found() {
-  state_ = State::live;
-  page_->ids = page_->selection.ids_reversed();
-  if (page_->selection.rest().sessions() > 0) return;
-  // The last page: everything that is known belongs before `ready`.
-  page_->ids.insert(page_->ids.begin(), states_due_.begin(), states_due_.end());
-  states_due_.clear();
-}
-
-/// Queues the next frames of the page. False: there is none.
-bool Subscriber::add_page() {
-  if (!page_ || state_ == State::paging) return false;
-  for (std::size_t made = 0; made < frames_per_write && !page_->ids.empty();) {
-    Session* session = context_.sessions.find(page_->ids.back());
-    page_->ids.pop_back();
-    if (!session || !session->is_shown() || !may_see(session)) continue;
-    push(Kind::snapshot, context_.sessions.frame(*session, audience_));
-    ++made;
-  }
-  if (page_->ids.empty()) finish_page();
-  return true;
-}
-
-void Subscriber::finish_page() {
-  const std::unique_ptr<Page> page = std::move(page_);
-  Pages& pages = subscription_->pages;
-  pages.last = page->selection.last();
-  const PageRest& rest = page->selection.rest();
-  if (rest.sessions() > 0) pages.next = random_hex(continuation_bytes);
-  push(Kind::control, page_frame(id(), rest, pages.next));
-  if (rest.sessions() == 0) push(Kind::control, control_frame("ready", id()));
-}
-
-// --- Falling behind ---
-
-/// The log has evicted frames that were not sent.
-void Subscriber::fall_behind() {
-  if (state_ == State::behind) return;
-  state_ = State::behind;
-  lost_from_ = position_;
-}
-
-/// Notes which events were evicted before they were sent.
-void Subscriber::on_evict(Position next) {
-  if (position_ >= next) return;
-  fall_behind();
-  if (!subscription_->asked.catch_up) return;  // there were too many streams
-  if (!missed_) {
-    missed_ = std::make_unique<Resume>();
-    missed_->is_requested = false;
-  }
-  for (Position at = std::max(position_, log().first()); at < next; ++at) {
-    const Tags& tags = log().tags(at);
-    const tail::Stream* stream = context_.sessions.find_stream(tags.stream);
-    if (tags.stream == 0 || !stream) continue;  // deleted
-    // Its name once the evicted frames that rename streams were sent.
-    const std::string* const former = context_.logs.former_name(tags.stream, next);
-    const std::string& name = former ? *former : stream->name();
-    if (const std::string* from = context_.logs.former_name(tags.stream, at)) rename_missed(*from, name);
-    if (!subscription_->types[tags.type] || !wants(tags) || is_muted(tags.stream, at)) continue;
-    missed_->stream_ids[name] = tags.stream;
-    if (tags.type == type_reset) {
-      missed_->missing[name] = {begin_cursor, false, 0, 0};
-      missed_->new_histories.insert(name);
-    } else if (tags.type < event_types) {
-      const auto [missing, fresh] = missed_->missing.try_emplace(name);
-      if (fresh) {
-        const bool is_whole = is_new(*stream, tags.stream);
-        missing->second = {is_whole ? begin_cursor : tags.cursor, !is_whole, 0, 0};
-      }
-      missing->second.upto_offset = tags.cursor.offset;
-      missing->second.upto_index = tags.cursor.index;
-    }
-  }
-  position_ = next;
-  if (missed_->missing.size() <= context_.limits.missed_streams) return;
-  // Too many streams: it receives `lagged` like the others.
-  missed_.reset();
-  subscription_->asked.catch_up = false;
-}
-
-void Subscriber::rename_missed(const std::string& from, const std::string& to) {
-  const auto missing = missed_->missing.find(from);
-  if (from == to || missing == missed_->missing.end()) return;
-  missed_->missing[to] = missing->second;
-  missed_->missing.erase(missing);
-  if (auto present = missed_->present.extract(from); present && present.mapped() != to)
-    missed_->present[to] = std::move(present.mapped());
-  if (missed_->new_histories.erase(from) > 0) missed_->new_histories.insert(to);
-}
-
-bool Subscriber::is_due_after_lag(const Session& session) {
-  if (session.members.empty() && !session.process_lives()) return false;
-  const bool has_changed = session.changed >= lost_from_;
-  if (!has_changed && !shed_) return false;
-  const bool is_shown = subscription_->asked.all || has_changed || is_live(session, context_.recent);
-  return is_shown && wants(session);
-}
-
-/// Finds the sessions to send after a lag. False: the scan is not complete.
-bool Subscriber::find_changed() {
-  if (found_) return found_->is_complete;
-  // Those in the queue are dropped.
-  shed_ |= std::any_of(queue_.begin(), queue_.end(),
-                       [](const Queued& queued) { return queued.kind == Kind::snapshot; });
-  found_.emplace(Found{.begun = context_.sessions.changes()});
-  const auto visit = [this](Session& session) {
-    if (!is_due_after_lag(session)) return;
-    found_->ids.push_back(session.id);
-    context_.sessions.frame(session, audience_);  // encoded in this slice
-  };
-  scan(visit, [this] {
-    found_->is_complete = true;
-    wake();
-  });
-  return found_->is_complete;
-}
-
-/// A subscription that catches up receives the evicted events from the files, another one `lagged`; both
-/// receive the frames of sessions that changed since.
-void Subscriber::go_on_after_lag() {
-  const auto due = take_found([this](const Session& each) { return is_due_after_lag(each); });
-  state_ = State::live;
-  const Position head = log().head();
-  const bool catch_up = subscription_->asked.catch_up;
-  ++context_.counters.lagged;
-  position_ = catch_up ? std::max(position_, log().first()) : head;
-
-  std::list<Queued> first, rest;
-  for (Queued& queued : queue_) {
-    if (queued.kind == Kind::snapshot) {
-      release(queued);
-      continue;
-    }
-    const bool is_resume = queued.kind == Kind::resume;
-    queued.at = position_;
-    rest.push_back(std::move(queued));
-    if (!is_resume) continue;
-    std::move(rest.begin(), rest.end(), std::back_inserter(first));
-    rest.clear();
-  }
-  queue_ = std::move(first);
-  // Before the events from files: a removed stream may exist again, and that is the one being read.
-  const auto push_name = [this](Frame frame) {
-    if (allowed_) return;  // its session can no longer be checked
-    queue_.push_back(queued(position_, Kind::control, std::move(frame)));
-  };
-  for (const auto& [at, frame] : audience_log().evicted_names)
-    if (at >= lost_from_) push_name(frame);
-  // A subscriber that continues at the head skips what the log still has.
-  for (Position at = log().first(); at < position_; ++at)
-    if (at >= lost_from_ && is_about_names(log().tags(at).type))
-      push_name(std::make_shared<const std::string>(log().frame(at)));
-  if (missed_ && !missed_->missing.empty()) push_resume(position_, std::move(missed_));
-  missed_.reset();
-
-  if (!catch_up) push(Kind::control, control_frame("lagged", id()));
-  for (Queued& queued : rest) {  // its session frame was dropped, and is queued again below
-    if (queued.kind != Kind::reset) continue;
-    queued.at = head;
-    queue_.push_back(std::move(queued));
-  }
-  for (Session* session : due)
-    if (session->is_shown()) push(Kind::snapshot, context_.sessions.frame(*session, audience_));
-  shed_ = false;
-  for (Queued& queued : rest) {
-    if (queued.kind == Kind::reset) continue;
-    queued.at = head;
-    queue_.push_back(std::move(queued));
-  }
 }
 
 }  // namespace earshot::serve

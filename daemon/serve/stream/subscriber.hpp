@@ -1,11 +1,9 @@
-// The subscription of one connection and the ordered queue of frames it must receive. No socket: it returns
+// The subscriptions of one connection and the ordered queue of frames it must receive. No socket: it returns
 // bytes to send and is informed how many were sent.
 #pragma once
 #include <sys/uio.h>
 
-#include <algorithm>
 #include <array>
-#include <bitset>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -59,6 +57,8 @@ class Batch {
 
 /// The part of a connection's queue that is read from files. Frames behind it wait until it is done.
 struct Resume {
+  using Mask = std::uint32_t;
+
   struct Reading {  // a chunk that is being sent
     std::string stream;
     std::shared_ptr<Chunk> chunk;
@@ -69,12 +69,19 @@ struct Resume {
   struct OtherHistory {  // a stream that does not match the client's cursor
     std::string stream, reason;
   };
+  struct Delivered {  // a subscription of the connection sends these events of a stream anyway
+    Mask by = 0;
+    EventRange range;
+  };
   template <class Value>
   using ByStream = std::map<std::string, Value, std::less<>>;
 
-  bool is_requested = true;  // else the client fell behind
+  std::string id;        // of the subscription; empty: the client fell behind
+  Mask subscribers = 0;  // subscriptions it is for
   bool begun = false;
+  ByStream<EventRange> requested;                    // before the exclusion of what others deliver
   ByStream<EventRange> missing;                      // not sent yet
+  ByStream<std::vector<Delivered>> delivered;        // not to be repeated
   ByStream<std::uint32_t> stream_ids;                // of streams that are not cold
   std::set<std::string, std::less<>> new_histories;  // streams that a `reset` precedes
   ByStream<std::string> present;  // names of streams that were renamed; the client knows those above
@@ -92,7 +99,7 @@ struct Resume {
     if (!was_renamed && !present.contains(from) && is_about(from)) present.emplace(from, to);
   }
   bool is_about(std::string_view stream) const {
-    return missing.contains(stream) ||
+    return missing.contains(stream) || requested.contains(stream) ||
            std::any_of(others.begin(), others.end(),
                        [&](const OtherHistory& each) { return each.stream == stream; });
   }
@@ -127,14 +134,14 @@ class Subscriber final : private EvictionListener {
   /// Queues a frame for this connection, behind the frames in the log but before missed events from files.
   void push_answer(std::string_view payload);
 
-  /// Replaces the subscription: no frame of the former one follows. Queues `session` frames, `ready` and
-  /// missed events. All describe one head of the log: the current one, unless the sessions are matched in
-  /// several slices (SessionScans).
+  /// Queues `session` frames, `ready` and missed events, or an `error`. All describe one head of the log: the
+  /// current one, unless the sessions are matched in several slices (SessionScans) or the queue is full.
   void subscribe(message::Subscribe asked);
-  /// Queues the next page of the snapshot, or an `error`.
+  void unsubscribe(std::string_view id);
+  /// Queues the next page of a subscription's snapshot, or an `error`.
   void next_page(const message::NextPage& asked);
   void read(const message::Read& asked);
-  /// Ends the subscription; shared state is not accessed afterwards.
+  /// Ends all subscriptions; shared state is not accessed afterwards.
   void close();
 
   /// For `deliver: state`: queues the session's frame, encoded when it is sent.
@@ -147,11 +154,11 @@ class Subscriber final : private EvictionListener {
   void stream_renamed(std::string_view from, const std::string& to);
   /// A stream was folded up to its published bytes: it may be one that a resume found unreadable.
   void stream_readable(const tail::Stream& stream);
-  /// Sends bookmarks of streams to a filtered subscription from time to time.
+  /// Sends bookmarks of streams to filtered subscriptions from time to time.
   void tick(Clock::time_point now);
 
   /// Frames of the log that were not sent yet; some may not be wanted.
-  Position frames_behind() const { return reads_log() ? context_.logs.head() - position_ : 0; }
+  Position frames_behind() const { return events_ ? context_.logs.head() - position_ : 0; }
   /// Collects what is sent next. An empty batch: nothing is ready.
   void gather(Batch& batch);
   /// `bytes` of this batch were sent. Returns the unsent rest of a partly sent frame, to be copied now and
@@ -160,8 +167,9 @@ class Subscriber final : private EvictionListener {
 
   /// The client is not reading: drops queued session frames that the log has overtaken, to free their memory.
   void shed();
-  /// Too many unsent answers: read no further message.
-  bool is_congested() const { return answer_bytes_ > context_.limits.own_bytes_max; }
+  /// Too many unsent answers or waiting requests: read no further message.
+  bool is_congested() const { return answer_bytes_ + starting_bytes_ > context_.limits.own_bytes_max; }
+  std::size_t subscriptions() const { return subscriptions_.size() + starting_.size(); }
   /// Unsent session frames; shared with other connections as long as the session does not change.
   std::size_t snapshot_bytes() const { return snapshot_bytes_; }
 
@@ -173,59 +181,70 @@ class Subscriber final : private EvictionListener {
   void on_caught(const std::string& stream, ReplayResult how, const Cursor& end);
 
  private:
-  static constexpr std::size_t unreadable_max = 65'536;  // streams; further ones are not reset again
-  static constexpr std::size_t resets_per_turn = 32;     // of the loop; with each, a session frame is encoded
+  using Mask = Resume::Mask;  // one bit per subscription
+  static constexpr Mask all_subscriptions = ~Mask{0};
+  static constexpr std::size_t subscriptions_max = 32;        // bits of a Mask; more: error `limit`
+  static constexpr std::size_t resumed_streams_max = 65'536;  // more are not recorded: see resumed_
+  // While more is unsent, further subscriptions wait.
+  static constexpr std::size_t snapshot_bytes_max = 4 << 20;
+  static constexpr std::size_t resume_streams_max = 4096;
+  static constexpr std::size_t resets_per_turn = 32;  // of the loop; with each, a session frame is encoded
 
-  /// subscribe() leads to `starting`, from any state. With `deliver: events`: starting, live ⇄ behind; with
-  /// `deliver: state`: starting, live ⇄ paging. One scan of the sessions at a time.
-  enum class State : std::uint8_t {
-    idle,      // there is no subscription
-    starting,  // the sessions of the snapshot are being found; nothing is received yet
-    live,
-    paging,  // live, and the sessions of a page are being found
-    behind,  // the log has evicted unsent frames: the sessions that changed since are being found
-  };
   /// A snapshot that is sent by page. Sessions that changed since it began are sent at once, like all
   /// changes; the order of the others is fixed. So the last key says which were sent, and no list of them is
   /// kept.
   struct Pages {
+    std::size_t size = 0;
     std::uint64_t changes = 0;    // SessionStore::changes() when it began
     std::optional<PageKey> last;  // of the last page
     std::string next;             // the continuation; empty: none is valid now
+    bool is_requested = false;
   };
   struct Subscription {
-    message::Subscribe asked;
-    std::bitset<frame_types> types = {};  // that the filter matches
-    Pages pages = {};
-    // For `new_streams: beginning`: the streams that are sent. Cold ones have no id.
-    std::unordered_set<std::uint32_t> known_streams = {};
-    std::set<std::string, std::less<>> known_cold = {};
+    std::string id;
+    Filter filter;
+    bool state = false, all = false;
+    bool catch_up = false;        // missed events are sent from the files
+    bool from_beginning = false;  // new streams are sent from their first event
+    Position since = 0;           // earlier frames are covered by its snapshot
+    Mask bit = 0;
+    std::unordered_set<std::uint32_t> known_streams = {};  // for from_beginning: they were mentioned before
+    std::optional<Pages> pages = {};                       // absent: the snapshot is sent at once
   };
-  /// Sessions that are being found.
+  /// Sessions that were found by a scan.
   struct Found {
-    std::uint64_t begun = 0;  // SessionStore::changes()
+    Position begun = 0;
+    bool is_sliced = false;  // some may have changed since they were visited
     bool is_complete = false;
     std::vector<std::uint32_t> ids = {};
   };
-  /// A page that is being found or sent.
+  struct Starting {  // a subscription that waits for its sessions; only the first one is scanning
+    Subscription subscription;
+    message::Subscribe asked;
+    std::size_t bytes = 0;  // of the request
+    std::optional<Found> found = {};
+  };
+  /// A page that is being found or sent; one at a time.
   struct Page {
+    Mask owner = 0;
     PageSelection selection;
+    bool is_complete = false;          // all sessions were visited
     std::vector<std::uint32_t> ids{};  // to be sent, the first at the end
   };
-  /// answer: of the connection, the others of its subscription. reset: followed by its session's frame.
-  /// snapshot: a `session` frame, shared with other connections.
-  enum class Kind { answer, control, reset, snapshot, resume };
+  /// reset: followed by its session's frame; snapshot: a `session` frame, shared with other connections.
+  enum class Kind { answer, reset, snapshot, resume };
   struct Queued {
     Position at;  // sent after the log frames before this position
     Kind kind;
     Frame frame;                     // null for resume
     std::unique_ptr<Resume> resume;  // null for the other kinds
+    Mask owners = 0;                 // subscriptions it belongs to; 0: to the connection
   };
-  struct CachedMatch {  // whether the filter matches a session, until that changes
+  struct CachedMask {  // subscriptions that match a session, until it or they change
     std::uint32_t session = 0, generation = 0;
-    bool matches = false;
+    Mask mask = 0;
   };
-  static constexpr std::size_t cached_matches = 256;  // direct-mapped; a collision is evaluated again
+  static constexpr std::size_t cached_masks = 256;  // direct-mapped; a collision is evaluated again
   struct Mute {  // log frames of this stream before this position: a snapshot has replaced them
     std::uint32_t stream;
     Position until;
@@ -234,62 +253,81 @@ class Subscriber final : private EvictionListener {
   AudienceLog& audience_log() { return context_.logs.of(audience_); }
   LiveLog& log() { return audience_log().log; }
 
-  // subscriber.cpp: the states and the queue
-  const std::string& id() const { return subscription_->asked.id; }
-  const Filter& filter() const { return subscription_->asked.filter; }
-  bool has_begun() const { return state_ >= State::live; }
-  bool reads_log() const { return has_begun() && !subscription_->asked.state; }
-  bool wants_states() const { return has_begun() && subscription_->asked.state; }
-  void end_subscription();
-  void start_live();
-  void listen();
-  void unlisten();
+  /// The bits of the subscriptions for which `is(subscription)` is true.
+  template <class Predicate>
+  Mask mask_where(Predicate is) const {
+    Mask mask = 0;
+    for (const Subscription& subscription : subscriptions_)
+      if (is(subscription)) mask |= subscription.bit;
+    return mask;
+  }
+  /// Those that receive frames at this position.
+  Mask active_at(Position at) const {
+    return mask_where([at](const Subscription& each) { return !each.state && each.since <= at; });
+  }
+  static bool is_state(const Subscription& each) { return each.state; }
+  static bool is_filtered(const Subscription& each) { return !each.state && !each.filter.empty(); }
+  Mask catching_up() const {
+    return mask_where([](const Subscription& each) { return each.catch_up; });
+  }
+
+  // subscriber.cpp: subscriptions and the queue
+  bool wants(const Subscription& subscription, const Session& session) const;
+  bool wants(const Subscription& subscription, const Session& session, const tail::Stream& stream) const;
+  bool is_in_snapshot(const Subscription& subscription, const Session& session) const;
+  void scan(Found& found, SessionScans::Visit visit, std::function<void()> done);
+  std::vector<Session*> sessions_of(const Found& found, const std::function<bool(const Session&)>& wanted);
+  void start_next();
+  Subscription& add_subscription(Subscription added);
+  void finish_start();
+  bool is_full() const;
+  /// One scan at a time.
+  bool is_scanning() const {
+    return changed_ || (page_ && !page_->is_complete) || (!starting_.empty() && starting_.front().found);
+  }
   bool may_see(const Session* session) const;
   bool may_see(const tail::Stream* stream) const;
-  bool matches(const Session& session);
-  bool wants(const Session& session);
-  bool wants(const Session& session, const tail::Stream& stream);
-  bool wants(const Tags& tags);
-  bool is_in_snapshot(const Session& session);
-  void scan(SessionScans::Visit visit, std::function<void()> done);
-  std::vector<Session*> take_found(const std::function<bool(const Session&)>& wanted);
+  Mask filter_mask(std::uint32_t session);
+  Mask mask_of(const Tags& tags);
+  Mask mask_of(const Session& session);
   bool is_muted(std::uint32_t stream, Position at) const;
-  Queued queued(Position at, Kind kind, Frame frame);
-  void push(Kind kind, Frame frame);
-  void push(Kind kind, std::string_view payload) { push(kind, make_frame(payload)); }
+  void subscriptions_changed();
+  void set_start(Subscription& subscription, Position since);
+  Queued queued(Position at, Kind kind, Frame frame, Mask owners);
+  void push(Kind kind, Frame frame, Mask owners = 0);
   void push_resume(Position at, std::unique_ptr<Resume> resume);
+  void drop_queued(Mask bit);
   std::size_t& bytes_of(Kind kind) { return kind == Kind::snapshot ? snapshot_bytes_ : answer_bytes_; }
   void release(const Queued& queued) {
     if (queued.frame) bytes_of(queued.kind) -= queued.frame->size();
   }
-  std::vector<std::string> moved_cursors(std::uint64_t since);
+  std::vector<std::string> moved_cursors(Position since);
   bool add_states();
   void add_log(Batch& batch, Position until);
   /// `next`: in queue_.
   bool add_queued(Batch& batch, std::list<Queued>::iterator& next);
 
-  // subscriber.cpp: snapshots by page
-  void find_page();
+  // pages.cpp: snapshots by page
+  void start_pages();
+  void start_page();
   void page_found();
   bool add_page();
   void finish_page();
-
-  // subscriber.cpp: falling behind
-  void fall_behind();
-  void on_evict(Position next) override;
-  void rename_missed(const std::string& from, const std::string& to);
-  bool is_due_after_lag(const Session& session);
-  bool find_changed();
-  void go_on_after_lag();
+  Subscription* find_subscription(Mask bit);
 
   // resume.cpp: events from files
-  std::unique_ptr<Resume> make_resume(const std::vector<Session*>& sessions);
-  void use_present_names(std::vector<std::string>& after);
-  void add_after(const std::string& entry, Resume& resume);
-  void add_stream(const tail::Stream& stream, EventRange range, Resume& resume);
-  bool is_new(const tail::Stream& stream, std::uint32_t id);
-  void send_history(const std::vector<std::uint32_t>& streams);
-  void insert_before_resume(Kind kind, std::string_view payload);
+  std::unique_ptr<Resume> make_resume(Subscription& subscription, const message::Subscribe& asked,
+                                      const std::vector<Session*>& sessions);
+  void use_present_names(const Subscription& subscription, std::vector<std::string>& after);
+  void add_after(const Subscription& subscription, const std::string& entry, Resume& resume);
+  bool add_stream(const Subscription& subscription, const tail::Stream& stream, const EventRange& range,
+                  Resume& resume);
+  void add_new_streams(Subscription& subscription, const Session& session, Resume& resume);
+  void exclude_delivered(const Subscription& subscription, Resume& resume);
+  void restore_resumes();
+  void forget_resumed(Mask bit);
+  void forget_unreadable(Mask bit);
+  void insert_before_resume(std::string_view payload, Mask owners = 0);
   void begin(Resume& resume);
   void finish(std::unique_ptr<Resume> resume);
   void on_missing_stream(const std::string& stream, const Resume& from);
@@ -297,33 +335,41 @@ class Subscriber final : private EvictionListener {
   bool push_resets(Resume& resume);
   bool add_chunk(Batch& batch, Resume& resume);
   void chunk_read(Resume& resume, Resume::Reading& reading);
+  bool find_changed();
+  void rename_missed(const std::string& from, const std::string& to);
+  bool is_due_after_lag(const Session& session) const;
+  void on_lagged();
   Resume* resume();
+  void on_evict(Position next) override;
 
   ServerContext& context_;  // outlives all connections
   Audience audience_ = Audience::full;
-  bool is_patient_ = false;
-  const Filter* allowed_ = nullptr;  // null: all sessions
-
-  State state_ = State::idle;
-  std::optional<Subscription> subscription_;  // empty: idle
-  std::optional<Found> found_;                // starting, behind: the scan has begun
-  std::unique_ptr<Page> page_;                // paging, and until it was sent
-  Position lost_from_ = 0;                    // behind: the first frame that the log evicted unsent
-  std::unique_ptr<Resume> missed_;            // behind: the evicted events, if it catches up
-  bool shed_ = false;                         // session frames were dropped: all sessions are sent again
-
-  std::list<Queued> queue_;                            // an empty deque would hold 576 bytes
+  Position position_ = 0;
+  std::vector<Subscription> subscriptions_;
+  bool events_ = false, states_ = false, catches_up_ = false, is_patient_ = false;
+  bool shed_ = false;        // session frames were dropped: all sessions are sent again
+  std::list<Queued> queue_;  // an empty deque would hold 576 bytes
   std::size_t answer_bytes_ = 0, snapshot_bytes_ = 0;  // queued
+  std::list<Starting> starting_;
+  std::size_t starting_bytes_ = 0;
   std::set<std::uint32_t> states_due_;
-  Position position_ = 0;  // in the log
-  std::unique_ptr<std::array<CachedMatch, cached_matches>> cached_matches_;
+  std::unique_ptr<Page> page_;
+  std::array<Mask, frame_types> types_{};
+  std::unique_ptr<std::array<CachedMask, cached_masks>> cached_masks_;
   Frame partial_;  // the frame that the last sent() cut
   std::vector<Mute> mutes_;
-  std::set<std::string, std::less<>>
-      unreadable_;                // streams that a resume could not read; at most unreadable_max
-  std::uint64_t bookmarked_ = 0;  // SessionStore::changes()
+  /// Which events of resumed streams the connection has received or will receive, so that a further
+  /// subscription does not repeat them.
+  std::map<std::string, std::vector<Resume::Delivered>, std::less<>> resumed_;
+  /// Streams that a resume found unreadable, with its subscriptions; at most resumed_streams_max.
+  std::map<std::string, Mask, std::less<>> unreadable_;
+  std::optional<Position> lost_from_;  // the log has evicted unsent frames from here on
+  std::unique_ptr<Resume> missed_;     // the evicted events, for subscriptions that catch up
+  std::optional<Found> changed_;       // sessions that changed since then
+  Position bookmarked_ = 0;
   Clock::time_point bookmarked_at_ = Clock::now();
-  std::shared_ptr<char> alive_ = std::make_shared<char>();  // the subscription
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+  const Filter* allowed_ = nullptr;  // null: all sessions
 };
 
 }  // namespace earshot::serve

@@ -37,12 +37,6 @@ void SubscriberSession::wake_soon() {
 
 std::optional<message::Invalid> SubscriberSession::check_limits(const message::Subscribe& asked) const {
   const auto& limits = context_.limits;
-  if (asked.after && asked.after->size() > limits.after_entries) {
-    return message::Invalid{
-        asked.id, "limit",
-        "`after` has more than " + std::to_string(limits.after_entries) +
-            " entries: leave out the oldest, whose `session` frame replaces their events"};
-  }
   if (asked.filter.is_within(limits.patterns_max, limits.pattern_bytes_max)) return {};
   return message::Invalid{asked.id, "bad_filter",
                           "a filter key has at most " + std::to_string(limits.patterns_max) +
@@ -86,7 +80,7 @@ void SubscriberSession::subscribe(message::Subscribe asked) {
              (!caller_.user || may_see_by_name(caller_.user->allowed, context_.sessions, session));
     };
   }
-  if (caller_.user && asked.after) {
+  if (caller_.user && asked.after && asked.after->size() <= context_.limits.after_entries) {
     for (const std::string& entry : *asked.after)
       if (auto parsed = message::parse_stream_cursor(entry))
         request->streams.push_back(std::move(parsed->stream));
@@ -155,7 +149,7 @@ InProcessClient::InProcessClient(boost::asio::io_context& io, ServerContext& con
 
 void InProcessClient::subscribe(message::Subscribe asked) {
   if (!listener_) return;
-  subscribe_ = std::move(asked);
+  subscribes_.push_back(std::move(asked));
   deliver_soon();
 }
 
@@ -176,7 +170,7 @@ void InProcessClient::leave() {
 }
 
 void InProcessClient::send_requests() {
-  if (auto asked = std::exchange(subscribe_, {})) subscriber_.subscribe(std::move(*asked));
+  for (message::Subscribe& each : std::exchange(subscribes_, {})) subscriber_.subscribe(std::move(each));
   for (const message::Read& each : std::exchange(reads_, {})) subscriber_.read(each);
 }
 

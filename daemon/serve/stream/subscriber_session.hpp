@@ -144,7 +144,7 @@ class InProcessClient final : public Connection, public std::enable_shared_from_
   const DeliveryPace pace_;
   Timer delay_timer_;
   Subscriber subscriber_;
-  std::optional<message::Subscribe> subscribe_;  // requested since the last delivery
+  std::vector<message::Subscribe> subscribes_;  // requested since the last delivery
   std::vector<message::Read> reads_;
   std::size_t frames_left_ = 0, bytes_left_ = 0;  // of this turn
   bool delivering_ = false, delivery_posted_ = false, is_delayed_ = false;

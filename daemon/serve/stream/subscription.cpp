@@ -162,6 +162,8 @@ Message read_subscribe(const dom::object& object, std::string_view id) {
   return subscribe;
 }
 
+Message read_unsubscribe(const dom::object&, std::string_view id) { return Unsubscribe{std::string(id)}; }
+
 Message read_next_page(const dom::object& object, std::string_view id) {
   std::string_view next;
   std::string error;
@@ -188,6 +190,7 @@ struct Rule {
 constexpr Rule rules[] = {
     {"hello", false, read_hello},
     {"subscribe", true, read_subscribe},
+    {"unsubscribe", true, read_unsubscribe},
     {"next_page", true, read_next_page},
     {"read", true, read_read},
 };

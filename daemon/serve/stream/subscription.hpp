@@ -99,6 +99,9 @@ struct Subscribe {
   std::optional<std::vector<std::string>> after;  // `<stream>:<cursor>`, unparsed
   std::optional<std::int64_t> since_ms;           // events at or after this time, since 1970
 };
+struct Unsubscribe {
+  std::string id;
+};
 /// Requests the next page of a subscription's snapshot.
 struct NextPage {
   std::string id, next;
@@ -112,7 +115,7 @@ struct Invalid {
   std::string id;  // empty: absent or unreadable
   std::string code, text;
 };
-using Message = std::variant<Hello, Subscribe, NextPage, Read, Invalid>;
+using Message = std::variant<Hello, Subscribe, Unsubscribe, NextPage, Read, Invalid>;
 
 /// Never throws: any text is a message or Invalid.
 Message parse(std::string_view text);

@@ -26,7 +26,7 @@ std::string welcome_frame(const ServerContext& context, View view) {
   json.key("limits")
       .begin_object()
       .member("frame_bytes", context.limits.inbound_bytes_max)
-      .member("subscriptions", 1)
+      .member("subscriptions", context.limits.subscriptions_max)
       .member("outbound_bytes", outbound_bytes_max)
       .end_object();
   json.key("resume").begin_object();
@@ -145,6 +145,7 @@ bool WebSocketSession::handle(std::string_view text) {
       if (const auto bad = session.check_limits(subscribe)) return refuse(bad->id, bad->code, bad->text);
       session.subscribe(std::move(subscribe));
     }
+    void operator()(message::Unsubscribe& unsubscribe) { session.subscriber_.unsubscribe(unsubscribe.id); }
     void operator()(message::NextPage& next) { session.subscriber_.next_page(next); }
     void operator()(message::Read& read) { session.read(std::move(read)); }
     void operator()(message::Invalid& bad) { refuse(bad.id, bad.code, bad.text); }

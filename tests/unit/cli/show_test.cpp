@@ -16,13 +16,14 @@ TEST_CASE("show finds the session, then requests all its events") {
       R"({"type":"turn.started","host":"h","stream":"c/p/2eaa1c04","session":"2eaa1c04","cursor":"1.1.x","turn":1,"prompt":"go"})";
   const std::string other =
       R"({"type":"turn.started","host":"h","stream":"c/p/2eaa1c04f","session":"2eaa1c04f","cursor":"1.1.x","turn":1})";
-  std::string find, show;
+  std::string find, unsubscribe, show;
   const auto script = [&](Peer& peer) {
     peer.upgrade();
     peer.send(R"({"type":"welcome","protocol":1,"host":"h","view":"full"})");
     find = peer.receive(1).payload;
     peer.send(found);
     peer.send(R"({"type":"ready","id":"find-all"})");
+    unsubscribe = peer.receive(1).payload;
     show = peer.receive(1).payload;
     peer.send(R"({"type":"ready","id":"show"})");
     peer.send(one);
@@ -38,6 +39,7 @@ TEST_CASE("show finds the session, then requests all its events") {
   CHECK(json.out == one + "\n");
   CHECK(find.find(R"("session":["2eaa*"])") != find.npos);
   CHECK(find.find(R"("all":true)") != find.npos);
+  CHECK(unsubscribe == R"({"type":"unsubscribe","id":"find-all"})");
   CHECK(show.find(R"("after":["c/p/2eaa1c04:","c/p/2eaa1c04/subagents/agent-x:"])") != show.npos);
   CHECK(show.find(R"("snapshot":false)") != show.npos);
   const Printed pretty =
@@ -62,6 +64,7 @@ TEST_CASE("show suggests a session with a similar id") {
   FakeDaemon daemon({[](Peer& peer) {
                       peer.subscription();
                       peer.send(R"({"type":"ready","id":"find-all"})");
+                      peer.receive(1);
                       peer.receive(1);
                       peer.send(R"({"type":"session","host":"h","session":"2eaa1c04-0000"})");
                       peer.send(R"({"type":"ready","id":"suggest"})");

@@ -56,7 +56,7 @@ TEST_CASE("with a token in the header, frames are welcome, snapshot, ready, then
   REQUIRE(at(welcome, "/url") == "\"http://127.0.0.1:" + std::to_string(fixture.port()) + "/\"");
   REQUIRE(at(welcome, "/view") == "\"full\"");
   REQUIRE(at(welcome, "/limits") ==
-          R"({"frame_bytes":1048576,"subscriptions":1,"outbound_bytes":16777216})");
+          R"({"frame_bytes":1048576,"subscriptions":32,"outbound_bytes":16777216})");
   REQUIRE(at(welcome, "/resume/claude-code") == R"(["claude","--resume"])");
   REQUIRE(at(welcome, "/resume/codex") == R"(["codex","resume"])");
   REQUIRE(at(welcome, "/resume/copilot") == R"(["copilot","--resume"])");

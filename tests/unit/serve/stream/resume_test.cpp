@@ -32,6 +32,24 @@ message::Subscribe from_beginning() {
   return asked;
 }
 
+/// A client makes these requests for a stream, ends the subscription "ended", and receives all events.
+struct WithoutEnded {
+  explicit WithoutEnded(std::vector<message::Subscribe> requests) {
+    daemon.turn(one);
+    for (message::Subscribe& each : requests) {
+      each.after = {one.name() + ":"};
+      client.send(std::move(each));
+    }
+    client.subscriber->unsubscribe("ended");
+    daemon.turn(one);
+    client.take_all();
+    REQUIRE(client.events[one.name()] == expected(one));
+  }
+  Daemon daemon;
+  FakeStream& one = daemon.stream("one");
+  Client client{daemon};
+};
+
 std::size_t index_of(const std::vector<std::string>& types, const std::string& type) {
   return static_cast<std::size_t>(std::find(types.begin(), types.end(), type) - types.begin());
 }
@@ -208,7 +226,7 @@ TEST_CASE("a transcript that was never read and is unreadable is reset again whe
   other.subscribe({});
   for (Client* each : {&client, &other, &ended}) each->take_all();
   REQUIRE(client.types == std::vector<std::string>{"ready", "reset", "bookmark"});
-  ended.send(request("b", false));
+  ended.subscriber->unsubscribe("a");
   ended.take_all();
   const auto before = std::pair(other.types, ended.types);
 
@@ -273,6 +291,21 @@ TEST_CASE("a session that becomes forbidden during a resume is not shown at its 
   REQUIRE(at(client.frames[1], "/reason") == "\"unknown\"");
   REQUIRE(at(client.frames[1], "/session") == "absent");
   REQUIRE(at(client.frames[2], "/cursors") == "[]");
+}
+
+TEST_CASE("a second subscription from the beginning does not repeat events of the first") {
+  Daemon daemon;
+  FakeStream& one = daemon.stream("one");
+  daemon.turn(one);
+  Client client(daemon);
+  client.subscribe({});
+  daemon.turn(one);
+  client.take(500);
+  daemon.turn(one);
+  client.subscribe({one.name() + ":"}, false, {}, "b");
+  daemon.turn(one);
+  client.take_all();
+  REQUIRE(same_events(client.events[one.name()], one));
 }
 
 TEST_CASE("after random operations, a client that resumes has each event once and in order") {
@@ -348,7 +381,7 @@ TEST_CASE("after random operations, a client that resumes has each event once an
   }
 }
 
-// --- `since`, `new_streams`, and a subscription that is replaced ---
+// --- `since`, `new_streams`, `unsubscribe`, and each event once per connection ---
 
 TEST_CASE("`since` sends the events from that time on, then a bookmark, then live events") {
   Daemon daemon;
@@ -471,83 +504,77 @@ TEST_CASE("a stream that starts while `new_streams: beginning` is subscribed is 
   REQUIRE(daemon.archive.opened == 0);
 }
 
-TEST_CASE("`new_streams: beginning` sends a stream whole whose events come before a session frame names it") {
-  const bool is_evicted = GENERATE(false, true);
-  CAPTURE(is_evicted);
+TEST_CASE("unsubscribe is acknowledged, and nothing of the subscription follows") {
+  WithoutEnded fixture({request("kept", false), request("ended")});
+  Client& client = fixture.client;
+  REQUIRE(client.count("unsubscribed") == 1);
+  std::size_t frames_of_ended = 0;
+  for (const std::string& frame : client.frames) frames_of_ended += at(frame, "/id") == "\"ended\"";
+  REQUIRE(frames_of_ended == 1);  // `unsubscribed` itself
+  REQUIRE(client.count("session") == 0);
+  REQUIRE(client.count("ready") == 1);
+  client.subscriber->unsubscribe("ended");
+  client.take_all();
+  REQUIRE(client.types.back() == "error");
+}
+
+TEST_CASE("a resume does not depend on a subscription that has ended") {
+  const WithoutEnded fixture({request("ended", false), request("kept", false)});
+}
+
+TEST_CASE("an event is sent once per connection, whatever the subscriptions resume") {
+  Daemon daemon;
+  FakeStream& one = daemon.stream("one");
+  daemon.turn(one);
+  const std::string middle = place(one, one.transcript()->last_event());
+  daemon.turn(one);
+  const std::vector<std::string> resumes[] = {{one.name() + ":"}, {middle}};
+  for (const auto& first : resumes) {
+    for (const auto& second : resumes) {
+      CAPTURE(first, second);
+      Client client(daemon);
+      client.send(after("a", first));
+      client.send(after("b", second));  // while the first one catches up
+      daemon.turn(one);
+      client.take_all();
+      client.send(after("c", {one.name() + ":"}));  // after it
+      client.take_all();
+      REQUIRE(same_events(client.events[one.name()], one));
+      REQUIRE(client.resets == 0);
+    }
+  }
+}
+
+TEST_CASE("a resume is not shortened by a subscription to other types") {
+  Daemon daemon;
+  FakeStream& one = daemon.stream("one");
+  daemon.turn(one);
+  Client client(daemon);
+  message::Subscribe tools = after("tools", {one.name() + ":"});
+  tools.filter.type = {"tool.*"};
+  client.send(std::move(tools));
+  daemon.turn(one);
+  client.take_all();
+  client.send(after("all", {one.name() + ":"}));
+  client.take_all();
+  REQUIRE(same_events(client.events[one.name()], one));
+}
+
+TEST_CASE("events that the log has evicted are not repeated either") {
   Daemon daemon;  // a log of two segments
-  Client client(daemon);
-  message::Subscribe asked = from_beginning();
-  asked.catch_up = true;
-  client.send(std::move(asked));
-  client.take_all();
-  FakeStream& late = daemon.stream("late");
-  late.write(test::prompt(10, "history") + test::answer(11, "done"), nullptr);
-  for (int n = 0; n < (is_evicted ? 400 : 2); ++n) daemon.turn(late, 2000);
-  REQUIRE((daemon.context.logs.first() > 0) == is_evicted);
-  client.take_all();
-  client.subscriber->session_shown(*daemon.context.sessions.find("late"));
-  daemon.turn(late);
-  client.take_all();
-  REQUIRE(client.events[late.name()] == expected(late));
-}
-
-TEST_CASE("`new_streams: beginning` does not repeat what was resumed of a cold stream") {
-  Daemon daemon;
-  FakeStream cold("claude/p/cold", "cold");
-  daemon.archive.add(cold);
-  cold.write(test::prompt(1, "old"), nullptr);
-  message::Subscribe asked = from_beginning();
-  asked.after.emplace().push_back(cold.name() + ":");
-  Client client(daemon);
-  client.send(std::move(asked));
-  client.take_all();
-  REQUIRE(client.events[cold.name()] == expected(cold));
-  Session& session = daemon.context.sessions.session_of(cold);
-  client.subscriber->session_shown(session);
-  daemon.turn(cold);
-  client.take_all();
-  REQUIRE(client.events[cold.name()] == expected(cold));
-  daemon.archive.remove(cold);
-}
-
-TEST_CASE("a subscription that replaces one in the middle of its resume has each event once") {
-  Daemon daemon;
   FakeStream& one = daemon.stream("one");
-  for (int n = 0; n < 5; ++n) daemon.turn(one, 2000);
-  for (std::size_t bytes = 1; bytes < 30'000; bytes = bytes * 2 + 7) {
-    CAPTURE(bytes);
-    Client client(daemon);
-    client.send(after("a", {one.name() + ":"}));
-    client.take(1);
-    daemon.settle();
-    client.take(bytes);
-    client.look();
-    client.events.clear();
-    client.send(after("b", {one.name() + ":"}));
-    daemon.turn(one);
+  daemon.turn(one);
+  Client client(daemon);
+  client.send(after("live", {one.name() + ":"}));
+  client.take_all();
+  for (int n = 0; n < 400; ++n) {
+    daemon.turn(one, 2000);
     client.take_all();
-    REQUIRE(client.events[one.name()] == expected(one));
-    REQUIRE(client.resets == 0);
-    for (const std::string& frame : client.frames)
-      if (at(frame, "/type") == "\"bookmark\"") REQUIRE(at(frame, "/id") == "\"b\"");
   }
-}
-
-TEST_CASE("a subscription that replaces one has nothing of its reset streams") {
-  Daemon daemon;
-  FakeStream& one = daemon.stream("one");
-  daemon.turn(one);
-  Client client(daemon);
-  client.send(after("a", {one.name() + ":0.0.00000000000000ff"}));
-  for (int turns = 0; turns < 3; ++turns) {
-    client.take(1);
-    daemon.settle();
-  }
-  client.send(after("b", {one.name() + ":"}));
-  daemon.turn(one);
+  REQUIRE(daemon.context.logs.first() > 0);
+  client.send(after("again", {one.name() + ":"}));
   client.take_all();
   REQUIRE(client.events[one.name()] == expected(one));
-  REQUIRE(client.types.back() == "event");
 }
 
 }  // namespace resume_test

@@ -39,7 +39,7 @@ struct Daemon final : tail::StreamObserver {
   }
   void about(const tail::Stream& stream, std::uint16_t type) {
     Session& session = context.sessions.session_of(stream);
-    context.sessions.note_change(session, context.logs.head());
+    session.changed_now(context.logs.head());
     const std::string name = type == type_reset ? "reset" : "stream.removed";
     context.logs.append({session.id, type, context.sessions.stream_id(stream)},
                         [&](Audience, std::string& out) {
@@ -48,7 +48,7 @@ struct Daemon final : tail::StreamObserver {
   }
   void on_event(const tail::Stream& stream, const Event& event) override {
     Session& session = context.sessions.session_of(stream);
-    context.sessions.note_change(session, context.logs.head());
+    session.changed_now(context.logs.head());
     context.sessions.refresh(session);
     context.logs.append({session.id, type_of(event.body), context.sessions.stream_id(stream), event.cursor},
                         [&](Audience audience, std::string& out) {
