@@ -130,7 +130,7 @@ void SessionMetrics::count_costs() {
       costs_[labels_of(*change.session, model, change.source)] += usd;
     };
     for (Change& change : group.changes) {
-      // What is counted does not fall: that much of what follows was counted before.
+      // A counter never decreases: this much of later growth has been counted already.
       if (left < 0 && change.usd < 0) change.session->counted_usd += left * change.usd / group.less;
       for (const auto& [model, usd] : std::exchange(change.session->grown_usd, {})) add(change, model, usd);
     }
